@@ -74,8 +74,8 @@ explore: $(STAMPS)/dev ## All tests that draw cases, with a new seed (SEED=numbe
 fuzz: $(STAMPS)/dev ## Five minutes of hostile annotations and frames at a real agent (FOR=5m SEED=1)
 	$(BIN)/python tools/fuzz_agent.py --for $(or $(FOR),5m) --seed $(or $(SEED),1)
 
-histories: $(STAMPS)/dev ## Random histories of a cluster with quotas and a hostile tenant (COUNT=1000 SEED=1 STEPS=15)
-	$(BIN)/python tools/quota_histories.py --count $(or $(COUNT),1000) --seed $(or $(SEED),1) $(if $(STEPS),--steps $(STEPS))
+histories: $(STAMPS)/dev ## Random histories of a cluster with quotas and hostile tenants (COUNT=1000 SEED=1 STEPS=15 OF=controller)
+	$(BIN)/python tools/quota_histories.py --count $(or $(COUNT),1000) --seed $(or $(SEED),1) $(if $(STEPS),--steps $(STEPS)) $(if $(OF),--of $(OF))
 
 cluster: $(STAMPS)/dev ## Start a real control plane on this machine (Ctrl-C stops it); NODE=real: with real containers; NODE=vm: with those and cgroup v2
 	$(BIN)/python tools/cluster.py $(if $(NODE),--node $(NODE))

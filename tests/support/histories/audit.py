@@ -4,18 +4,19 @@ The auditor knows what the leader has heard and what it has agreed to, and count
 So it finds a wrong number in the step in which it arises, not only when it has done harm.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sized
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any
 
 from bursar.core.model.pod_row import PodProfile, PodRow
 from bursar.core.quota.coverage import CoveredQuota
-from bursar.core.quota.growth.promises import POD_PROMISES_MAX
+from bursar.core.quota.growth.promises import NAMES_LENGTH_MAX, POD_PROMISES_MAX
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.quota import Quota
+from bursar.core.quota.quota import GATE, Order, Quota, QuotaKey
+from bursar.core.quota.releases import Wait
 from bursar.core.quota.waiting_pods.timers import STALE_MAX
 from support.builders.quota_books import GATED
-from support.histories.naive_count import is_in_use, is_unreadable_for
+from support.histories.naive_count import is_exempt, is_in_use, is_unreadable_for, weight_of
 
 if TYPE_CHECKING:
     from support.histories.simulated_leader import Leader
@@ -31,7 +32,11 @@ def check_books(leader: "Leader") -> None:
     leader.is_audited = True
     leader.world.met["audits"] += 1
     used = check_pods(leader)
-    check_amounts(leader, used)
+    check_exempt(leader)
+    check_own_limits(leader)
+    check_ranks(leader)
+    if not leader.books._changes._shared:
+        check_amounts(leader, used)
     check_bounds(leader)
 
 
@@ -53,9 +58,34 @@ def check_pods(leader: "Leader") -> dict[str, list[PodRow]]:
             used[pod.namespace].append(row)
         elif row.profile.gates and (stamp := row.stamp) in leader.aloft:
             ids = [each.id for each in ledger.reservations_of(pod)]
-            is_held = stamp in leader.exempt or f"release/{stamp.uid}" in ids
+            is_over = stamp in leader.exempt or stamp in leader.outdated
+            is_held = is_over or f"release/{stamp.uid}" in ids
             assert is_held, f"{pod} is released, and nothing is reserved"
     return used
+
+
+def check_exempt(leader: "Leader") -> None:
+    """Nothing is about to be released without a quota where pods are gated."""
+    namespaces, books = leader.view["namespaces"], leader.books
+    for pod, pending in books._pending.items():
+        if pending.is_exempt and not books.is_catching_up(pod.namespace):
+            assert is_exempt(namespaces.get(pod.namespace)), f"{pod} is released without a quota"
+
+
+def check_ranks(leader: "Leader") -> None:
+    """A waiting pod ignores its priority exactly if a quota in order `fifo` limits it."""
+    world = leader.world
+    for group in leader.books.waiting.groups():
+        if leader.books.is_catching_up(group.namespace):
+            continue
+        profile = group.bill.profile
+        is_fifo = any(
+            quota.order is Order.FIFO
+            for quota in leader.view["quotas"].values()
+            if group.namespace in leader.reach(quota) and world.needs.of(quota, profile)
+            if not leader.books.coverage.own_limits.is_left_out(quota.key)
+        )
+        assert group.ignores_priority == is_fifo, f"{group.namespace} {list(group.members)}"
 
 
 def check_release(leader: "Leader", row: PodRow) -> None:
@@ -63,6 +93,8 @@ def check_release(leader: "Leader", row: PodRow) -> None:
     namespaces = leader.view["namespaces"]
     assert row.profile.gates == GATED
     assert row.namespace in namespaces
+    assert not leader.has_left_out(row.namespace), f"{row} is released, and a quota is left out"
+    assert not leader.books._changes._shared, f"{row} is released, and a change is not entered"
     for quota in leader.view["quotas"].values():
         if row.namespace not in leader.reach(quota):
             continue
@@ -72,6 +104,33 @@ def check_release(leader: "Leader", row: PodRow) -> None:
         covered = leader.books.coverage.quota(quota.key)
         for name in leader.world.needs.of(quota, row.profile):
             assert covered.accounts[name].free >= 0, f"{quota.key} {name} is overdrawn by {row}"
+
+
+# ------------------------------------------------------------------ limits of a namespace
+
+
+def check_own_limits(leader: "Leader") -> None:
+    """Quotas are left out as long as they have no room, and no longer."""
+    own_limits, limits_max = leader.books.coverage.own_limits, leader.world.limits_max
+    entered = defaultdict[str, int](int)
+    left_out = set[str]()
+    for key, quota in leader.view["quotas"].items():
+        held = leader.books.coverage.quota(key)
+        assert held is not None, f"{key} is not entered"
+        assert held.quota == own_limits.entered(quota), f"{key} is entered in another way"
+        if own_limits.is_left_out(key):
+            left_out.add(key.namespace)
+            assert held.accounts == {}, f"{key} is left out, and has accounts"
+            assert held.quota.problem, f"{key} is left out, and nobody is told"
+        else:
+            assert held.quota == quota, f"{key} is not entered as it is"
+            entered[key.namespace] += weight_of(quota) if key.namespace else 0
+    for namespace in left_out:
+        first = leader.view["quotas"][own_limits.first_left_out(namespace)]
+        has_room = entered[namespace] + weight_of(first) <= limits_max
+        assert not has_room, f"{first.key} is left out, and has room"
+    leader.world.met["left out audits"] += bool(left_out)
+    assert all(each <= limits_max for each in entered.values()), dict(entered)
 
 
 # ------------------------------------------------------------------ amounts
@@ -89,11 +148,18 @@ def check_amounts(leader: "Leader", used: dict[str, list[PodRow]]) -> None:
     held, restored = promised_profiles(leader)
     for quota in leader.view["quotas"].values():
         names = leader.reach(quota)
-        if doubtful & names:
+        if doubtful & names or is_in_motion(leader, quota.key):
             continue
         covered = leader.books.coverage.quota(quota.key)
         check_charges(leader, covered, [row for name in names for row in used.get(name, ())])
         check_promises(leader, covered, held, names, restored)
+
+
+def is_in_motion(leader: "Leader", key: QuotaKey) -> bool:
+    """Whether a quota is entered by parts only, or left out."""
+    books = leader.books
+    is_left_out = books.coverage.own_limits.is_left_out(key)
+    return is_left_out or bool(key.namespace and books.is_catching_up(key.namespace))
 
 
 def promised_profiles(leader: "Leader") -> tuple[dict[PodKey, list[PodProfile]], set[PodKey]]:
@@ -203,11 +269,26 @@ def numbers_of_others(leader: "Leader", hostile: frozenset[str]) -> Numbers:
     return numbers
 
 
+def charged_of(accounts: Mapping[str, Any]) -> dict[str, int]:
+    return {name: account.charged for name, account in accounts.items()}
+
+
 def check_others(before: Numbers, after: Numbers, what: object) -> None:
     """The numbers that are about others before and after an act are the same."""
     same = before.keys() & after.keys()
     different = {key: (before[key], after[key]) for key in same if before[key] != after[key]}
     assert not different, f"{what} has changed {different}"
+
+
+TEXT_LENGTH_MAX = 1_500
+"""Of one reason why a pod waits: each waiting pod keeps it."""
+
+
+def check_texts(waits: Iterable[Wait]) -> None:
+    """What a tenant writes into gates and quotas is not repeated at length."""
+    for wait in waits:
+        for refusal in wait.refusals:
+            assert len(refusal.detail) <= TEXT_LENGTH_MAX, refusal.detail[:200]
 
 
 # ------------------------------------------------------------------ bounds
@@ -225,9 +306,47 @@ def check_bounds(leader: "Leader") -> None:
     for table in (books.ages._ages, books.ages._behind_others):
         assert {PodKey(place, name) for place, names in table.items() for name in names} <= pods
         assert all(table.values()), "no empty table is kept"
+    for numbers in (books.waiting.turns._released, books.waiting.turns._held):
+        assert all(table.keys() <= leader.view["namespaces"].keys() for table in numbers.values())
+    check_record(leader)
+    check_queue_sizes(leader)
+    check_texts(books.blocked())
     for timers in (books._wall_timers, books._steady_timers):
         assert timers._due_s.keys() <= pods
         assert len(timers) <= 2 * len(timers._due_s) + STALE_MAX
+
+
+def check_record(leader: "Leader") -> None:
+    """The record of promises is not long because of quotas that a tenant writes for itself."""
+    for recorded in leader.books.growth.recorded():
+        names, namespace = recorded.amounts.keys(), recorded.pod.namespace
+        is_catching_up = leader.books.is_catching_up(namespace)
+        if is_catching_up or sum(map(len, names)) <= NAMES_LENGTH_MAX:
+            continue
+        leader.world.met["long records"] += 1
+        bill = leader.books.ledger.bill_of(recorded.pod)
+        charged = bill.charge.amounts if bill is not None else {}
+        quotas = leader.view["quotas"].values()
+        shared = {
+            name
+            for quota in quotas
+            if quota.selector is not None and namespace in leader.reach(quota)
+            for name in quota.hard
+        }
+        for name in names - shared:
+            assert recorded.amounts[name] > charged.get(name, (0,))[0], f"{name} is recorded"
+
+
+def check_queue_sizes(leader: "Leader") -> None:
+    """Each pod with the quota gate counts towards the bound on waiting pods, until it is released.
+
+    Also those that have ended, or that are being deleted and that a finalizer keeps.
+    """
+    books, gated = leader.books, Counter[str]()
+    for pod, row in leader.view["pods"].items():
+        gated[pod.namespace] += GATE in row.profile.gates and pod not in books._pending
+    counted = Counter(books.waiting.sizes()) + Counter(books.blocked_sizes())
+    assert counted == +gated, f"{counted} pods are counted as waiting, not {gated}"
 
 
 def check_size(leader: "Leader", fresh: "Leader") -> None:
@@ -239,9 +358,27 @@ def check_size(leader: "Leader", fresh: "Leader") -> None:
         assert size <= bound, f"{place} has {size} entries, in new books {needed.get(place, 0)}"
 
 
+def check_empty(leader: "Leader") -> None:
+    """When all objects are gone, the books hold nothing of them."""
+    leader.world.met["empty audits"] += 1
+    books = leader.books
+    left = {place: size for place, size in entries(books).items() if size}
+    for place in KEPT_WHEN_EMPTY:
+        left.pop(place, None)
+    assert all(size <= STALE_MAX and place.endswith("_heap") for place, size in left.items()), left
+    assert not leader.queue._known
+    assert all(each.is_troubled for each in leader.queue._namespaces.values())
+    assert not any(books.blocked_counts.values())
+    assert not any(books.waiting._counts.values())
+
+
+KEPT_WHEN_EMPTY = ("books._blocked.counts", "books.waiting._counts", "books.waiting._lines")
+"""Numbers by reason, and lines of namespaces without pods, of which there is a bounded number."""
+
+
 ENTRIES_LEFT = 2 * STALE_MAX
 """What may be left over in one place: stale timers, idle lines, turns, rests."""
-BOUNDED_CACHES = {"_recent", "_bills"}
+BOUNDED_CACHES = {"_recent", "_bills", "amounts"}
 """Bounded by number and bytes, or by the life of pods; `test_quota_memory` is about them."""
 
 

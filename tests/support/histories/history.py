@@ -1,32 +1,35 @@
 """One history of a cluster with quotas: what happens next is drawn from a seed.
 
-Pods come, go, come back, finish, grow; quotas and namespaces change; watches lag and are
-cut; writes are refused, lost and late; leaders die, or are followed by others without
-knowing; clocks are set. In many histories one tenant is hostile, by all means at once.
+Pods come, go, come back, finish, grow; quotas, namespaces and their gating change; watches lag and
+are cut; writes are refused, lost and late; leaders die, or are followed by others without knowing;
+clocks are set; etcd is restored from backups. In many histories one or two tenants are hostile, by
+all means at once.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 from bursar.core.model.pod_row import PodRow
+from bursar.core.quota.books import UNLIMITED
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.releases import BACKOFF_SECONDS_MAX
-from bursar.core.quota.waiting_pods.turns import HOLD_SECONDS
+from bursar.core.quota.waiting_pods.steps import STEPS_AT_ONCE
+from bursar.core.quota.waiting_pods.turns import HOLD_SECONDS, REST_FACTOR
 from support.builders.quota_books import a_namespace, a_quota
-from support.histories.audit import check_books, check_size
-from support.histories.hostile_acts import MALLORY, WIDE_NAME, HostileActs
-from support.histories.naive_count import Amounts, is_short
-from support.histories.ordinary_acts import HARD, LABELS
+from support.histories.acts.hostile import TENANTS, WIDE_NAME, HostileActs
+from support.histories.acts.quotas import HARD, LABELS
+from support.histories.acts.weights import Subject, weights_of
+from support.histories.audit import check_books, check_empty, check_size
+from support.histories.naive_count import is_short
+from support.histories.quiet_checks import check_enough, check_quiet
 from support.histories.simulated_cluster import HANDOVER_S, REST_S, World
-from support.histories.simulated_leader import Leader
+from support.histories.simulated_leader import KINDS, Leader
+from support.histories.waiting_order import Totals, is_behind_own
 
 NAMES = ("a", "b", "c")
 STEP_S = 130
 """How much time passes between two looks at who still waits."""
-CLUSTER_QUOTAS = 2
+CLUSTER_QUOTAS = 3
 """There are so many in a history at most."""
 WAIT_S_MAX = CLUSTER_QUOTAS * HOLD_SECONDS + BACKOFF_SECONDS_MAX + 2 * STEP_S
 """How long a pod waits at most that fits and that no pod of its own namespace holds up.
@@ -36,71 +39,75 @@ refused the release may cost a back-off besides.
 """
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a history was: how long, and what it met."""
-
-    steps: int
-    met: Counter[str]
-
-
 class History(HostileActs):
     def __init__(self, seed: int, *, steps: int | None = None) -> None:
         """With a number of steps, the history has so many; else it is drawn."""
         self.random = random = Random(seed)  # noqa: S311 - a script, not a secret
         self.world = world = World(random)
-        self.names = self.all_names = NAMES
+        self.names = self.all_names = NAMES[: random.choice((1, 2, 3))]
         self.since_s: dict[str, int] = {}
         """By uid of a pod: since when it could go, and does not."""
         self.checked_s = 0
         """When that was last looked at."""
-        self.is_orderly = random.random() < 0.4
-        """Everything is heard and answered at once, so that who goes before whom can be judged."""
-        self.is_about_growth = not self.is_orderly and random.random() < 0.25
-        """Resizes and changes of leader; all other troubles are rare."""
+        self.subject = random.choice((*Subject, Subject.ORDER, Subject.QUOTAS))
+        self.is_orderly = self.subject is Subject.ORDER
+        self.is_about_growth = self.subject is Subject.GROWTH
+        self.is_about_quotas = self.subject is Subject.QUOTAS
         self.is_under_siege = random.random() < 0.5
-        """One tenant is hostile."""
-        world.has_steps = random.random() < 0.3
-        world.lag_s = random.choice((20, 20, 300))
+        """One or two tenants are hostile."""
+        self.set_bounds()
         if self.is_under_siege:
             self.besiege()
         for name in self.all_names:
             world.put_namespace(a_namespace(name, random.choice(LABELS)))
+            if self.is_about_quotas and random.random() < 0.3:
+                self.retarget()
         for _ in range(random.randint(1, 6)):
             self.write_quota()
+        if self.is_about_growth or random.random() < 0.2:
+            self.create_running()
         world.begin_term()
         self.is_hasty = random.random() < 0.5
         """Decides after every event; otherwise several are gathered at times."""
+        weights = weights_of(
+            self.subject,
+            random,
+            is_under_siege=self.is_under_siege,
+            has_steps=world.has_steps,
+        )
         length = steps or random.choice((20, 60, 160, 320))
-        weights = self.weights()
         self.actions = random.choices(list(weights), list(weights.values()), k=length)
 
-    def besiege(self) -> None:
-        """Add a hostile tenant, and a quota that everybody shares."""
+    def set_bounds(self) -> None:
+        """Draw how late and how coarse everything is, and how narrow the bounds are."""
         world, random = self.world, self.random
-        self.names, self.all_names = NAMES[:2], (*NAMES[:2], MALLORY)
-        world.hostile = frozenset({MALLORY})
-        world.has_slices = not self.is_orderly and random.random() < 0.5
+        world.has_steps = random.random() < 0.3
+        world.lag_s = random.choice((20, 20, 300))
+        world.is_watchful = random.random() < 0.2
+        if random.random() < (0.6 if self.is_about_quotas else 0.2):
+            world.limits_max = random.choice((3, 6, 10))
+        if not self.is_orderly:
+            world.steps_max = random.choice(((UNLIMITED,), (UNLIMITED,), (1, 2, 3, 5, 8)))
+            world.steps_at_once = random.choice((STEPS_AT_ONCE, STEPS_AT_ONCE, 1, 4))
+
+    def besiege(self) -> None:
+        """Add hostile tenants, and a quota that everybody shares."""
+        world, random = self.world, self.random
+        tenants = TENANTS[: random.choice((1, 1, 2))]
+        self.names, self.all_names = NAMES[:2], (*NAMES[:2], *tenants)
+        world.hostile = frozenset(tenants)
         hard = " ".join(f"{name}={random.choice(HARD[name])}" for name in ("cpu", "memory"))
         if random.random() < 0.3:
             hard += f" requests.{WIDE_NAME}=1"
         world.put_quota(a_quota("x", hard, order=random.choice(("backfill", "strict"))))
 
-    def weights(self) -> dict[Callable[["History"], None], float]:
-        chosen = ACTIONS | HOSTILE if self.is_under_siege else ACTIONS
-        return {
-            action: weight * (GROWTH.get(action, 0.2) if self.is_about_growth else 1)
-            for action, weight in chosen.items()
-            if weight > COMMON or action in HOSTILE or self.random.random() < 0.5
-            if action in ORDERLY or not self.is_orderly
-            if action is not History.set_wall_clock or self.world.has_steps
-        }
-
     # .............................................................. steps
 
-    def run(self) -> Told:
+    def run(self) -> Counter[str]:
         for action in self.actions:
-            action(self)
+            if self.is_under_siege:
+                self.tenant = self.random.choice(sorted(self.world.hostile))
+            getattr(self, action)()
             self.audit()
             if self.is_orderly:
                 self.finish_round()
@@ -115,7 +122,10 @@ class History(HostileActs):
         self.become_quiet()
         if self.is_under_siege:
             self.check_size(self.world.leader)
-        return Told(len(self.actions), self.world.met)
+        if self.random.random() < 0.3:
+            self.remove_everything()
+        self.world.met["steps"] += len(self.actions)
+        return self.world.met
 
     def audit(self) -> None:
         for leader in self.world.leaders:
@@ -136,8 +146,11 @@ class History(HostileActs):
         self.catch_up()
         self.decide_all()
         for leader in world.leaders:
-            for lift in list(leader.lifts):
-                world.settle(leader, lift, world.lift(lift))
+            leader.take_lifts()
+            while leader.lifts:
+                for lift in list(leader.lifts):
+                    world.settle(leader, lift, world.lift(lift))
+                leader.take_lifts()
         self.catch_up()
 
     # .............................................................. progress
@@ -163,7 +176,7 @@ class History(HostileActs):
             self.since_s.clear()
             return
         totals = world.all_used()
-        waiting = [row for row in world.waiting() if world.can_be_counted(row)]
+        waiting = [row for row in world.waiting() if world.can_be_counted(leader, row)]
         going = {row.stamp.uid for row in waiting if self.could_go(leader, row, waiting, totals)}
         self.since_s = {uid: self.since_s.get(uid, world.now_s) for uid in going}
         for uid, since_s in self.since_s.items():
@@ -175,7 +188,7 @@ class History(HostileActs):
         leader: Leader,
         row: PodRow,
         waiting: list[PodRow],
-        totals: dict[QuotaKey, Amounts],
+        totals: Totals,
     ) -> bool:
         """Whether a pod fits, and nothing holds it up but pods of other namespaces."""
         world = self.world
@@ -186,7 +199,7 @@ class History(HostileActs):
             return False
         if leader.books.waiting.group_of(PodKey(row.namespace, row.name)) is None:
             return row.stamp not in leader.aloft
-        return not world.is_behind_own(leader, row, quotas, waiting, totals)
+        return not is_behind_own(leader, row, quotas, waiting, totals)
 
     def let_all_land(self) -> None:
         """Finish a round, and let everything land that is on its way."""
@@ -210,12 +223,32 @@ class History(HostileActs):
             self.audit()
             if world.leader is not None and world.leader.is_calm and self.is_settled():
                 if not world.resized_unready & world.unready:
-                    world.check_quiet()
+                    check_quiet(world.leader)
                     return
-                world.check_enough()
+                check_enough(world.leader)
                 self.count_all()
             world.pass_time(REST_S if world.leader is not None else HANDOVER_S)
         raise AssertionError("it does not come to rest")
+
+    def remove_everything(self) -> None:
+        """Delete all objects in any order. Nothing is left of them in the books."""
+        world, random = self.world, self.random
+        gone = [(kind, key) for kind in KINDS for key in getattr(world, kind)]
+        random.shuffle(gone)
+        for kind, key in gone:
+            world.remove(kind, key)
+            if random.random() < 0.3:
+                self.deliver()
+                self.audit()
+                self.decide()
+        world.refusing.clear()
+        for _ in range(3):
+            self.let_all_land()
+            world.pass_time((1 + REST_FACTOR) * HOLD_SECONDS)
+        if world.leader is not None:
+            self.decide_all()
+            self.audit()
+            check_empty(world.leader)
 
     def check_size(self, leader: Leader) -> None:
         """Compare the books with those of a leader that begins now."""
@@ -234,95 +267,7 @@ class History(HostileActs):
         return leader is self.world.leader and before == self.world.met["releases"]
 
 
-# ------------------------------------------------------------------ how often what happens
-
-COMMON = 8
-"""Actions with more weight than this are in every history, and so are hostile ones; the others in
-every second."""
-ACTIONS = {
-    History.create: 40,
-    History.delete: 9,
-    History.recreate: 4,
-    History.begin_deletion: 3,
-    History.finish: 5,
-    History.touch: 5,
-    History.set_deadline: 1,
-    History.ask_for_resize: 12,
-    History.write_resize: 5,
-    History.forge: 2,
-    History.end_promises: 3,
-    History.set_wall_clock: 4,
-    History.count_otherwise: 2,
-    History.write_quota: 5,
-    History.change_limits: 3,
-    History.change_order: 3,
-    History.change_scopes: 2,
-    History.delete_quota: 1,
-    History.relabel: 2,
-    History.retarget: 1,
-    History.delete_namespace: 0.3,
-    History.deliver: 25,
-    History.catch_up: 12,
-    History.relist: 5,
-    History.send_lift: 40,
-    History.land_stray: 4,
-    History.refuse: 3,
-    History.wait: 9,
-    History.crash: 1,
-    History.lose_lease: 1,
-    History.become_quiet: 2,
-}
-HOSTILE = {
-    History.hold: 9,
-    History.bank: 9,
-    History.flip: 9,
-    History.grow: 9,
-    History.forge: 9,
-    History.spam: 12,
-    History.send_late: 4,
-    History.wait: 14,
-}
-"""What is added, or happens more often, in a history with a hostile tenant."""
-GROWTH = {
-    History.create: 0.5,
-    History.ask_for_resize: 4,
-    History.write_resize: 2,
-    History.forge: 2,
-    History.grow: 4,
-    History.send_late: 3,
-    History.end_promises: 2,
-    History.deliver: 1,
-    History.catch_up: 1,
-    History.send_lift: 1,
-    History.wait: 1,
-    History.set_wall_clock: 2,
-    History.crash: 5,
-    History.lose_lease: 5,
-}
-"""How much more often these happen in histories about growth."""
-ORDERLY = {
-    History.create,
-    History.delete,
-    History.recreate,
-    History.finish,
-    History.touch,
-    History.set_deadline,
-    History.count_otherwise,
-    History.change_limits,
-    History.change_order,
-    History.change_scopes,
-    History.relabel,
-    History.wait,
-    History.crash,
-    History.become_quiet,
-    History.hold,
-    History.bank,
-    History.flip,
-    History.spam,
-}
-
-
-def run_history(seed: int, *, steps: int | None = None) -> Told:
+def run_history(seed: int, *, steps: int | None = None) -> Counter[str]:
     """Run one history. A failure names it."""
     try:
         return History(seed, steps=steps).run()

@@ -11,12 +11,17 @@ from bursar.core.model.qos import QosClass
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.quota import Quota
+from bursar.core.quota.scopes import ScopeRule
 
 ENDED = ("Succeeded", "Failed")
-UNHELD = frozenset({"services", "count/pods", "requests.storage"})
-"""Names that a quota may list and pods are not held back for."""
+UNHELD = frozenset({"services", "requests.storage"})
 
 Amounts = dict[str, Quantity]
+
+
+def is_held(name: str) -> bool:
+    """Whether pods are held back for a limit of this name. A quota may list others as well."""
+    return name not in UNHELD and not name.startswith("count/")
 
 
 def cost(row: PodRow) -> Amounts:
@@ -59,16 +64,28 @@ def is_in_scope(quota: Quota, row: PodRow) -> bool:
 
 def has_scope(quota: Quota, profile: PodProfile) -> bool:
     """Whether pods of a profile are in the scope of a quota."""
+    return all(_holds(rule, profile) for rule in quota.scopes)
+
+
+def _holds(rule: ScopeRule, profile: PodProfile) -> bool:
     is_plain = profile.demand.qos is QosClass.BEST_EFFORT
-    holds = {
+    name = profile.priority_class
+    if rule.scope == "PriorityClass":
+        by_operator = {
+            "In": name != "" and name in rule.values,
+            "NotIn": name not in rule.values or name == "",
+            "Exists": name != "",
+            "DoesNotExist": name == "",
+        }
+        return by_operator.get(rule.operator, False)
+    by_scope = {
         "Terminating": profile.deadline_s is not None,
         "NotTerminating": profile.deadline_s is None,
         "BestEffort": is_plain,
         "NotBestEffort": not is_plain,
-        "PriorityClass": profile.priority_class != "",
         "CrossNamespacePodAffinity": profile.crosses_namespaces,
     }
-    return all(holds[rule.scope] for rule in quota.scopes)
+    return by_scope.get(rule.scope, False)
 
 
 def reach(quota: Quota, namespaces: Mapping[str, Namespace]) -> set[str]:
@@ -94,6 +111,17 @@ _SELECTED: dict[tuple[int, int], tuple[Quota, Namespace, bool]] = {}
 """By the addresses of both, which are kept so that they stay theirs."""
 
 
+def is_exempt(namespace: Namespace | None) -> bool:
+    """Whether pods that still have the gate are released without a quota."""
+    return namespace is not None and not namespace.is_targeted and not namespace.dispute
+
+
+def weight_of(quota: Quota) -> int:
+    """How much of a namespace's bound on limits a quota takes."""
+    limits = sum(is_held(name) for name in quota.hard)
+    return max(1, limits + (len(quota.hard) - limits) // 16)
+
+
 def is_unreadable_for(quota: Quota, row: PodRow) -> bool:
     """Whether it cannot be told what a quota in whose reach a pod is demands of it."""
     return bool(quota.problem) and is_in_scope(quota, row)
@@ -105,7 +133,7 @@ def needs(quota: Quota, row: PodRow) -> Amounts:
     return {
         name: amounts[name]
         for name in quota.hard
-        if name in amounts and name not in UNHELD and not amounts[name].is_zero
+        if name in amounts and is_held(name) and not amounts[name].is_zero
     }
 
 
@@ -128,7 +156,7 @@ def used(quota: Quota, rows: Iterable[PodRow], now_s: int) -> Amounts:
 
 
 def nothing_of(quota: Quota) -> Amounts:
-    return {name: Quantity.of(0) for name in quota.hard if name not in UNHELD}
+    return {name: Quantity.of(0) for name in quota.hard if is_held(name)}
 
 
 def growth(quota: Quota, before: PodRow | None, after: Iterable[PodRow], now_s: int) -> Amounts:
@@ -156,7 +184,7 @@ class Needs:
             nanos = {
                 name: amounts[name].nanos
                 for name in quota.hard
-                if name in amounts and name not in UNHELD and not amounts[name].is_zero
+                if name in amounts and is_held(name) and not amounts[name].is_zero
             }
             known = (quota, profile, nanos if has_scope(quota, profile) else {})
             self._known[id(quota), id(profile)] = known

@@ -1,11 +1,11 @@
-"""A cluster in which quotas are kept, and an auditor who trusts nobody.
+"""A cluster in which quotas are kept.
 
 The cluster holds objects, and refuses writes to a state that has passed. What happens
 in it reaches each leader by one watch per kind. A leader keeps books and sends writes,
-whose answers, or the writes themselves, may be lost or late.
+whose answers, or the writes themselves, may be lost or late. etcd may be restored from a backup.
 
-The auditor counts again from the objects alone, naively, with `Quantity`: at every write
-that makes a pod use more, and whenever the world is quiet.
+At every write that makes a pod use more, all pods are counted again from the objects alone,
+naively, with `Quantity`.
 """
 
 from collections import Counter
@@ -15,27 +15,26 @@ from random import Random
 from typing import Any
 
 from bursar.core.model.pod_row import PodRow
-from bursar.core.quota.coverage import Namespace
+from bursar.core.quota.books import UNLIMITED
+from bursar.core.quota.coverage import OWN_LIMITS_MAX, Namespace
 from bursar.core.quota.ledger import PodKey
-from bursar.core.quota.quota import Order, Quota, QuotaKey
-from bursar.core.quota.refusal import Reason
+from bursar.core.quota.quota import Quota, QuotaKey
 from bursar.core.quota.releases import ReleaseOutcome
-from bursar.core.quota.waiting_pods.turns import HOLD_SECONDS
+from bursar.core.quota.waiting_pods.steps import STEPS_AT_ONCE
 from support.builders.quota_books import GATED, changed, running
 from support.histories.naive_count import (
     ENDED,
     Amounts,
     Needs,
     cost,
-    could_never_fit,
     is_in_use,
-    is_short,
     is_unreadable_for,
     needs,
     reach,
     used,
 )
-from support.histories.simulated_leader import Knowledge, Leader, Lift, Resize, charged_of
+from support.histories.simulated_leader import Leader
+from support.histories.writes import Knowledge, Lift, Resize
 
 LANDING_S = 20
 """A write that was sent is carried out within this time, or never."""
@@ -43,7 +42,15 @@ HANDOVER_S = 20
 """After a leader was lost, nobody decides for so long; all its writes have landed by then."""
 REST_S = 310
 """Longer than any pod rests after a refusal, and than a lift waits for its next try."""
-# ------------------------------------------------------------------ the cluster
+
+
+@dataclass(frozen=True)
+class Backup:
+    """The objects of an earlier time."""
+
+    pods: dict[PodKey, PodRow]
+    quotas: dict[QuotaKey, Quota]
+    namespaces: dict[str, Namespace]
 
 
 @dataclass
@@ -80,8 +87,15 @@ class World:
     """Uids of pods that use something no leader has agreed to, and since which version."""
     hostile: frozenset[str] = frozenset()
     """Namespaces whose owners do all they can to harm the others."""
-    has_slices: bool = False
-    """Leaders decide in slices, and hear of events in between."""
+    steps_max: tuple[int, ...] = (UNLIMITED,)
+    """Of how many steps the slices are in which a leader decides: it has one of these numbers. It
+    hears of events in between."""
+    steps_at_once: int = STEPS_AT_ONCE
+    """For how many pods a leader enters a change at once."""
+    limits_max: int = OWN_LIMITS_MAX
+    """How many limits the quotas of a namespace may have."""
+    is_watchful: bool = False
+    """The numbers of all other namespaces are compared before and after each event of one."""
     needs: Needs = field(default_factory=Needs)
     met: Counter[str] = field(default_factory=Counter)
 
@@ -140,16 +154,8 @@ class World:
         """Tell a leader what became of its lift, as the client would."""
         if answer is ReleaseOutcome.REFUSED and lift.is_uncertain:
             answer = ReleaseOutcome.CHANGED
-        if answer is ReleaseOutcome.REFUSED:
-            leader.refused.add(lift.row.stamp.uid)
-            if lift.row.stamp not in leader.unsure:
-                del leader.aloft[lift.row.stamp]
-        if answer not in (ReleaseOutcome.LIFTED, ReleaseOutcome.REFUSED):
-            leader.unsure.add(lift.row.stamp)
         self.met[answer.value] += 1
-        leader.lifts.remove(lift)
-        leader.is_audited = False
-        leader.books.settle(lift.row, answer, "no")
+        leader.settle(lift, answer)
 
     def resize(self, resize: Resize) -> None:
         if self.pods.get(PodKey(resize.before.namespace, resize.before.name)) is resize.before:
@@ -158,6 +164,29 @@ class World:
                 self.resized_unready.add(resize.before.stamp.uid)
             after = self.put(changed(resize.before, profile=resize.after.profile))
             self.check_growth(after, resize.known, cost(resize.before))
+
+    # .............................................................. backups
+
+    def backup(self) -> Backup:
+        return Backup(dict(self.pods), dict(self.quotas), dict(self.namespaces))
+
+    def restore(self, backup: Backup) -> None:
+        """Restore etcd from a backup: nothing that was written since has ever happened.
+
+        Versions go on where they were. All connections break, and each leader lists everything
+        again before it hears of anything else.
+        """
+        self.version += 1
+        before = self.pods
+        self.pods = dict(backup.pods)
+        self.quotas, self.namespaces = dict(backup.quotas), dict(backup.namespaces)
+        for key, row in self.pods.items():
+            if before.get(key) is not row and not row.profile.gates:
+                self.bypassed[row.stamp.uid] = self.version  # No leader knows it any more.
+        self.strays.clear()
+        self.resizes.clear()
+        for leader in self.leaders:
+            leader.lose_connections()
 
     # .............................................................. leaders
 
@@ -198,7 +227,7 @@ class World:
         if self.starts_s is not None and self.starts_s <= self.now_s:
             self.begin_term()
 
-    # .............................................................. the auditor
+    # .............................................................. counting
 
     def within(self, names: set[str]) -> list[PodRow]:
         return [row for row in self.pods.values() if row.namespace in names]
@@ -244,174 +273,21 @@ class World:
             if row.profile.gates == GATED and row.deletion is None and row.phase not in ENDED
         ]
 
-    def can_be_counted(self, row: PodRow) -> bool:
+    def can_be_counted(self, leader: Leader, row: PodRow) -> bool:
         """Whether a pod waits for nothing but room."""
+        namespace = self.namespaces.get(row.namespace)
         return (
             row.stamp.uid not in self.unready
-            and row.namespace in self.namespaces
-            and not self.is_in_doubt(row)
+            and namespace is not None
+            and (namespace.is_targeted or not namespace.dispute)
+            and not self.is_in_doubt(leader, row)
         )
 
-    def is_in_doubt(self, row: PodRow) -> bool:
-        """Whether a quota that cannot be read may be about a pod."""
-        return self.namespaces[row.namespace].is_targeted and any(
+    def is_in_doubt(self, leader: Leader, row: PodRow) -> bool:
+        """Whether a quota that cannot be read may be about a pod, or one that is left out."""
+        if not self.namespaces[row.namespace].is_targeted:
+            return False
+        return leader.has_left_out(row.namespace) or any(
             is_unreadable_for(quota, row) and row.namespace in reach(quota, self.namespaces)
             for quota in self.quotas.values()
         )
-
-    def rank(self, leader: Leader, row: PodRow) -> tuple[int, int, str, str]:
-        """The place of a pod among those of its namespace."""
-        is_fifo = any(quota.order is Order.FIFO for quota in self.quotas_of(row))
-        priority = 0 if is_fifo else row.profile.priority or 0
-        return (-priority, leader.age_s(row), row.namespace, row.name)
-
-    def may_be_passed(self, leader: Leader, quota: Quota, row: PodRow) -> bool:
-        is_patient = leader.waiting_since_s(row) + leader.patience_s > self.now_s
-        return quota.order is Order.BACKFILL and is_patient
-
-    def check_quiet(self) -> None:
-        """Nothing is under way: the books are right, and nobody waits without a reason."""
-        leader = self.leader
-        assert leader is not None, "somebody has to lead"
-        self.met["quiet checks"] += 1
-        assert (leader.books.pending_release_count, leader.books.ledger.reservation_count) == (0, 0)
-        totals = self.all_used()
-        for quota in self.quotas.values():
-            self.check_accounts(leader, quota, totals[quota.key])
-        for row in self.waiting():
-            namespace = self.namespaces.get(row.namespace)
-            assert namespace is None or namespace.is_targeted, f"nothing holds {row}"
-            if namespace is not None and self.is_in_doubt(row):
-                self.met["waits in doubt"] += 1
-                blocked = leader.books._blocked.find(PodKey(row.namespace, row.name))
-                assert blocked is not None, f"lost: {row}"
-                assert blocked.refusal.reason is Reason.QUOTA_UNREADABLE
-        waiting = [row for row in self.waiting() if self.can_be_counted(row)]
-        for row in waiting:
-            assert leader.books.waiting.group_of(PodKey(row.namespace, row.name)), f"lost: {row}"
-            assert row.stamp.uid in leader.told, f"not told: {row}"
-            self.check_wait(leader, row, waiting, totals)
-        for quota in self.quotas.values():
-            self.check_turn(leader, quota, waiting, totals)
-
-    def check_enough(self) -> None:
-        """Pods that were resized while they could not be counted are charged enough."""
-        leader = self.leader
-        assert leader is not None, "somebody has to lead"
-        self.met["uncounted resizes"] += 1
-        for key, total in self.all_used().items():
-            covered = leader.books.coverage.quota(key)
-            assert covered is not None, key
-            charged = charged_of(covered.accounts)
-            lacking = {name for name, amount in total.items() if charged[name] < amount.nanos}
-            assert not lacking, (key, lacking)
-
-    def check_accounts(self, leader: Leader, quota: Quota, total: Amounts) -> None:
-        covered = leader.books.coverage.quota(quota.key)
-        assert covered is not None, quota.key
-        names = reach(quota, self.namespaces)
-        expected = {name: amount.nanos for name, amount in total.items()}
-        accounts = covered.accounts
-        assert charged_of(accounts) == expected, quota.key
-        assert {name: accounts[name].hard for name in expected} == {
-            name: quota.hard[name].nanos for name in expected
-        }
-        held = [*accounts.values(), *(a for s in covered.shares.values() for a in s.values())]
-        assert not any(account.promised for account in held), quota.key
-        assert covered.namespaces == names
-        assert covered.shares.keys() <= names
-        reported, shares = leader.reported[quota.key]
-        assert reported == expected, f"the report on {quota.key} is stale"
-        assert shares.keys() == names, f"the report on {quota.key} is stale"
-        for name in names if quota.selector is not None else ():
-            part = {n: a.nanos for n, a in used(quota, self.within({name}), self.now_s).items()}
-            assert shares[name].items() <= part.items(), quota.key
-            assert sum(shares[name].values()) == sum(part.values()), quota.key
-
-    def check_wait(
-        self,
-        leader: Leader,
-        row: PodRow,
-        waiting: list[PodRow],
-        totals: dict[QuotaKey, Amounts],
-    ) -> None:
-        """Whoever fits ranks behind one who does not, and who may not be passed."""
-        mine = self.quotas_of(row)
-        if any(is_short(quota, row, totals[quota.key]) for quota in mine):
-            self.met["waits for room"] += 1
-            return
-        assert self.is_behind(leader, row, mine, waiting, totals), f"stranded: {row}"
-        self.met["waits behind another"] += 1
-
-    def is_behind(
-        self,
-        leader: Leader,
-        row: PodRow,
-        quotas: list[Quota],
-        waiting: list[PodRow],
-        totals: dict[QuotaKey, Amounts],
-    ) -> bool:
-        """Whether another pod keeps this one from having one of these quotas.
-
-        It ranks before it in its namespace and may not be passed, or another namespace has its
-        turn to hold a cluster-wide quota.
-        """
-        if any(self.holding_namespace(leader, each) not in ("", row.namespace) for each in quotas):
-            self.met["waits behind another namespace"] += 1
-            return True
-        return self.is_behind_own(leader, row, quotas, waiting, totals)
-
-    def is_behind_own(
-        self,
-        leader: Leader,
-        row: PodRow,
-        quotas: list[Quota],
-        waiting: list[PodRow],
-        totals: dict[QuotaKey, Amounts],
-    ) -> bool:
-        """Whether a pod of its own namespace keeps this one from having one of these quotas."""
-        for other in waiting:
-            if other.namespace != row.namespace:
-                continue
-            if self.rank(leader, other) >= self.rank(leader, row):
-                continue
-            if any(quota in quotas for quota in self.held_by(leader, other, totals)):
-                return True
-        return False
-
-    def holding_namespace(self, leader: Leader, quota: Quota) -> str:
-        turn = leader.books.waiting.turns.holding.get(quota.key)
-        return "" if turn is None else turn.namespace
-
-    def held_by(self, leader: Leader, row: PodRow, totals: dict[QuotaKey, Amounts]) -> list[Quota]:
-        """The quotas that are short for a pod and in which it may not be passed."""
-        mine = self.quotas_of(row)
-        if any(could_never_fit(quota, row) for quota in mine):
-            return []
-        return [
-            quota
-            for quota in mine
-            if is_short(quota, row, totals[quota.key])
-            and not self.may_be_passed(leader, quota, row)
-        ]
-
-    def check_turn(
-        self,
-        leader: Leader,
-        quota: Quota,
-        waiting: list[PodRow],
-        totals: dict[QuotaKey, Amounts],
-    ) -> None:
-        """A namespace holds a quota only with a pod that may not be passed, and not for long."""
-        turn = leader.books.waiting.turns.holding.get(quota.key)
-        if turn is None:
-            return
-        self.met["turns to hold"] += 1
-        assert quota.selector is not None, "a quota of one namespace is held up against nobody"
-        assert self.now_s - turn.since_s < HOLD_SECONDS, f"{quota.key} is held for too long"
-        holders = [
-            row
-            for row in waiting
-            if row.namespace == turn.namespace and quota in self.held_by(leader, row, totals)
-        ]
-        assert holders, f"{quota.key} is held by nobody"

@@ -5,87 +5,46 @@ each carries what the leader knew, so that an auditor can tell fault from misfor
 """
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bursar.app.cluster.informer.store import is_older
+from bursar.app.quota.release.lift_queue import LiftQueue
 from bursar.core.model.pod_row import PodRow, Stamp
 from bursar.core.quota.account import Charge
-from bursar.core.quota.books import UNLIMITED, Books
+from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter, NotReady
-from bursar.core.quota.coverage import Namespace
 from bursar.core.quota.growth.promises import GrowthRefusals
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import Quota, QuotaKey
 from bursar.core.quota.refusal import FOREIGN_POD, Reason
-from bursar.core.quota.releases import Release, Wait
+from bursar.core.quota.releases import ReleaseOutcome, Wait
 from bursar.wire.quota.resize_promises import decode_promises, encode_promises
-from support.histories.audit import check_others, check_release, numbers_of_others
+from support.histories.audit import (
+    charged_of,
+    check_others,
+    check_release,
+    check_texts,
+    numbers_of_others,
+)
 from support.histories.naive_count import (
-    Amounts,
-    could_never_fit,
     growth,
+    is_exempt,
     is_in_scope,
-    is_short,
-    needs,
     nothing_of,
     reach,
 )
+from support.histories.waiting_order import check_order
+from support.histories.writes import RESIZE_S, Knowledge, Lift, Resize, next_attempt
 
 if TYPE_CHECKING:
     from support.histories.simulated_cluster import World
 
-RESIZE_S = 60
-"""How long an admitted resize can take to be written, whoever leads meanwhile."""
 KINDS = ("pods", "quotas", "namespaces")
-
-
-# ------------------------------------------------------------------ writes on their way
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """What a leader knew when it decided."""
-
-    quotas: dict[QuotaKey, Quota]
-    namespaces: dict[str, Namespace]
-    version: int
-    """It had seen what happened to pods up to here."""
-
-
-@dataclass
-class Lift:
-    """A gate to be lifted, by a client that asks again until it has a plain answer."""
-
-    row: PodRow
-    is_exempt: bool
-    known: Knowledge
-    is_uncertain: bool = False
-    until_s: int | None = None
-    """When it is lost at the latest, if nobody waits for the answer any more."""
-
-
-@dataclass
-class Resize:
-    """A resize that was admitted and is not written yet."""
-
-    before: PodRow
-    after: PodRow
-    known: Knowledge
-    until_s: int
-    """When it is lost, if it has not been written before."""
-    reserved_until_s: int
-    is_restored: bool = False
-    """An earlier leader has agreed to it."""
-    is_timeless: bool = False
-    """The request named a resourceVersion that is no number, so that none is known to be newer."""
-
-    def is_outdated_by(self, row: PodRow) -> bool:
-        """Whether it cannot be written any more, because the pod has changed or ended."""
-        is_same = row.stamp.uid == self.after.stamp.uid
-        is_newer = is_older(self.after.stamp.resource_version, row.stamp.resource_version)
-        return is_same and ((is_newer and not self.is_timeless) or row.is_terminated)
+WORKERS = 8
+"""Gates that a leader lifts at the same time."""
+LIST = object()
+"""News of a watch that has ended: the leader lists all objects of the kind again."""
 
 
 # ------------------------------------------------------------------ a leader
@@ -98,18 +57,24 @@ class Leader:
         self.world, self.patience_s = world, patience_s
         self.native = NativeCounter()
         self.books = Books(self.counted, patience_s=patience_s)
+        self.narrow_bounds()
+        self.queue = LiftQueue(WORKERS)
         self.view: dict[str, dict[Any, Any]] = {kind: {} for kind in KINDS}
         self.news: dict[str, deque[tuple[int, int, Any, Any]]] = {kind: deque() for kind in KINDS}
         self.version = 0
         self.ends_s: int | None = None
         """When it has to have stopped; it decides until then, not knowing that it has lost."""
         self.lifts: list[Lift] = []
+        """Those that a worker has taken from the queue."""
         self.aloft: dict[Stamp, Knowledge] = {}
         """Pods that it has released, and what it knew when it did so for the first time."""
-        self.exempt: set[Stamp] = set()
-        """Of these, the pods that no quota is charged for."""
+        self.exempt: dict[Stamp, str] = {}
+        """Of these, the pods that no quota is charged for, with their namespaces."""
         self.unsure: set[Stamp] = set()
         """Pods that it has released, and that may have been lifted for all it knows."""
+        self.outdated: set[Stamp] = set()
+        """Of the released pods, states that had changed before etcd was restored. If a pod is in
+        such a state again, its release may have ended."""
         self.promises: list[Resize] = []
         """Resizes that it has agreed to, as long as it keeps room for them."""
         self.newest: tuple[int, int] | None = None
@@ -120,7 +85,7 @@ class Leader:
         self.behind_others_s: dict[str, int] = {}
         """By uid of a pod: when it last saw it behind gates of others."""
         self.reported: dict[QuotaKey, tuple[Any, Any]] = {}
-        self.steps_max = world.random.choice((1, 5, UNLIMITED)) if world.has_slices else UNLIMITED
+        self.steps_max = world.random.choice(world.steps_max)
         """How many steps it decides for before it hears what happened meanwhile."""
         self.is_done = True
         """It has decided all that it can."""
@@ -131,6 +96,12 @@ class Leader:
         for kind in world.random.sample(KINDS, len(KINDS)):
             self.relist(kind)
         self.restore_promises()
+
+    def narrow_bounds(self) -> None:
+        """Few pods and quotas are enough to reach the bounds of the books."""
+        self.books.coverage.own_limits.limits_max = self.world.limits_max
+        changes, steps = self.books._changes, self.world.steps_at_once
+        changes.steps_at_once = changes.own_steps_at_once = changes.turn_steps = steps
 
     def reach(self, quota: Quota) -> set[str]:
         """The namespaces a quota is about, as far as the leader knows."""
@@ -169,21 +140,36 @@ class Leader:
 
     # .............................................................. what it hears
 
+    def lose_connections(self) -> None:
+        """All watches end, and no answer comes. The leader lists everything when it hears of it."""
+        latest = {row.stamp for row in self.view["pods"].values()}
+        self.outdated |= self.aloft.keys() - latest
+        for news in self.news.values():
+            news.clear()
+            news.append((self.world.now_s, self.world.version, LIST, None))
+        for lift in list(self.lifts):
+            self.settle(lift, ReleaseOutcome.UNANSWERED)
+
     def relist(self, kind: str) -> None:
-        """Forget the watch and see everything once more, what is gone first."""
+        """Forget the watch and see once more what has changed, what is gone first."""
         self.news[kind].clear()
         there = getattr(self.world, kind)
         for key in [key for key in self.view[kind] if key not in there]:
             self.hear(kind, key, None)
         for key, thing in there.items():
-            self.hear(kind, key, thing)
+            if self.view[kind].get(key) is not thing:
+                self.hear(kind, key, thing)
         if kind == "pods":
             self.version = self.world.version
 
     def deliver(self, kind: str, count: int = 1_000) -> None:
         news = self.news[kind]
-        for _ in range(min(count, len(news))):
+        while news and count:
+            count -= 1
             _, version, key, thing = news.popleft()
+            if key is LIST:
+                self.relist(kind)
+                continue
             if kind == "pods":
                 self.version = version
             self.hear(kind, key, thing)
@@ -198,25 +184,33 @@ class Leader:
         if kind != "pods":
             self.reaches.clear()
         self.tell_time()
+        about = key if kind == "namespaces" else key.namespace
         hostile = self.world.hostile
-        if not hostile or (key if kind == "namespaces" else key.namespace) not in hostile:
+        if hostile and about in hostile:
+            mine = hostile
+        elif self.world.is_watchful and about:
+            mine = frozenset({about})
+        else:
+            mine = None
+        if mine is None or self.books._changes:  # A step of an earlier change may follow.
             self.take_in(kind, key, thing)
             return
-        before = numbers_of_others(self, hostile)
+        before = numbers_of_others(self, mine)
         self.take_in(kind, key, thing)
-        check_others(before, numbers_of_others(self, hostile), key)
+        check_others(before, numbers_of_others(self, mine), key)
 
     def take_in(self, kind: str, key: Any, thing: Any) -> None:
         held = self.view[kind].get(key)
         if kind == "pods" and held and (not thing or held.stamp.uid != thing.stamp.uid):
             self.books.lose_pod(*key, held.stamp.uid)
             self.forget_promises(held.stamp.uid)
+            self.forget_releases(held.stamp.uid)
+        if kind == "pods" and thing is not None:
+            self.note_pod(held, thing)
         if thing is None:
             self.view[kind].pop(key, None)
         else:
             self.view[kind][key] = thing
-        if kind == "pods" and thing is not None and len(thing.profile.gates) > 1:
-            self.behind_others_s[thing.stamp.uid] = self.world.now_s
         books = self.books
         see = {"pods": books.see_pod, "quotas": books.see_quota, "namespaces": books.see_namespace}
         lose = {"quotas": books.lose_quota, "namespaces": books.lose_namespace}
@@ -226,6 +220,36 @@ class Leader:
             see[kind](thing)
         elif kind in lose:
             lose[kind](key)
+        if kind == "namespaces" and not is_exempt(thing):
+            self.end_exempt(key)
+
+    def note_pod(self, held: PodRow | None, row: PodRow) -> None:
+        """A pod is seen; `held` is what was seen of its name before."""
+        is_same = held is not None and held.stamp.uid == row.stamp.uid
+        if not row.profile.gates:
+            self.forget_releases(row.stamp.uid)
+        was_behind = not is_same or len(held.profile.gates) > 1
+        if len(row.profile.gates) > 1 and was_behind:
+            self.behind_others_s[row.stamp.uid] = self.world.now_s
+
+    def forget_releases(self, uid: str) -> None:
+        """A pod has been released, or is gone. If it comes back, etcd was restored."""
+        for stamp in [stamp for stamp in self.aloft if stamp.uid == uid]:
+            self.forget_release(stamp)
+
+    def forget_release(self, stamp: Stamp) -> None:
+        self.aloft.pop(stamp, None)
+        self.exempt.pop(stamp, None)
+        self.unsure.discard(stamp)
+
+    def end_exempt(self, namespace: str) -> None:
+        """Pods of a namespace are gated again: what was released there without a quota is not."""
+        for stamp in [stamp for stamp, name in self.exempt.items() if name == namespace]:
+            self.forget_release(stamp)
+
+    def has_left_out(self, namespace: str) -> bool:
+        """Whether a quota of the namespace is left out, because it has too many limits."""
+        return self.books.coverage.own_limits.first_left_out(namespace) is not None
 
     def age_s(self, row: PodRow) -> int:
         """From when the age of a waiting pod counts. Nobody saves it up behind another gate."""
@@ -306,8 +330,10 @@ class Leader:
         return not (
             any(self.news.values())
             or self.lifts
+            or len(self.queue)
             or not self.is_done
-            or any(row.stamp in self.aloft for row in self.world.waiting())
+            or self.books._changes
+            or self.books.pending_release_count
         )
 
     @property
@@ -330,28 +356,61 @@ class Leader:
         decisions = self.books.decide(self.steps_max)
         self.is_done = decisions.is_done
         if is_calm and decisions.releases:
-            self.check_order(decisions.releases, self.world.all_used())
+            check_order(self, decisions.releases, self.world.all_used())
         knowledge = self.knowledge()
         for release in decisions.releases:
             row = release.row
             self.world.met["releases"] += 1
-            is_first = row.stamp not in self.aloft
+            is_first = row.stamp not in self.aloft or row.stamp in self.exempt
             is_counted = release.is_exempt or row.stamp.uid not in self.world.unready
             assert is_counted or not is_first or not self.limits(row)
             if is_first and not release.is_exempt:
                 check_release(self, row)
+            self.exempt.pop(row.stamp, None)
             if release.is_exempt:
-                self.exempt.add(row.stamp)
-            else:
-                self.exempt.discard(row.stamp)
-            known = self.aloft.setdefault(row.stamp, knowledge)
-            self.lifts.append(Lift(row, release.is_exempt, known))
+                self.exempt[row.stamp] = row.namespace
+            if is_first:
+                self.aloft[row.stamp] = knowledge
+                self.outdated.discard(row.stamp)
+            self.queue.put(release)
         # Promises that have ended are removed from the record after a while.
         self.world.record = encode_promises(self.books.growth.recorded())
+        check_texts(decisions.waits)
         for wait in decisions.waits:
             self.told.add(wait.row.stamp.uid)
             self.check_words(wait)
         self.report()
+
+    def take_lifts(self) -> None:
+        """Free workers take releases from the queue."""
+        while len(self.lifts) < WORKERS and (attempt := next_attempt(self.queue)) is not None:
+            release = attempt.release
+            if not self.books.may_lift(release):
+                self.world.met["lifts taken back"] += 1
+                self.queue.finish(attempt, is_answered=True, is_quick=True)
+                continue
+            stamp, namespace = release.row.stamp, release.row.namespace
+            is_billed = stamp in self.aloft and stamp not in self.exempt
+            is_free = release.is_exempt and not is_billed
+            assert not is_free or is_exempt(self.view["namespaces"].get(namespace)), release
+            known = self.aloft.get(stamp) or self.knowledge()
+            self.lifts.append(Lift(release.row, is_free, known, attempt))
+
+    def settle(self, lift: Lift, answer: ReleaseOutcome) -> None:
+        """A lift of its own has ended."""
+        stamp = lift.row.stamp
+        if answer is ReleaseOutcome.REFUSED:
+            self.refused.add(stamp.uid)
+            if stamp not in self.unsure:
+                self.aloft.pop(stamp, None)
+        elif stamp in self.aloft:
+            self.unsure.add(stamp)
+        self.lifts.remove(lift)
+        self.is_audited = False
+        assert lift.attempt is not None, "only workers are told"
+        is_answered = answer is not ReleaseOutcome.UNANSWERED
+        self.queue.finish(lift.attempt, is_answered=is_answered, is_quick=is_answered)
+        self.books.settle(lift.row, answer, "no")
 
     def check_words(self, wait: Wait) -> None:
         """A tenant learns the names of no pods but its own."""
@@ -380,6 +439,8 @@ class Leader:
         grown = [resize.after for resize in self.promises]
         pods = {PodKey(row.namespace, row.name) for row in grown}
         for quota in world.quotas.values():
+            if self.books.coverage.own_limits.is_left_out(quota.key):
+                continue
             expected = nothing_of(quota)
             for pod in pods:
                 if pod.namespace in reach(quota, world.namespaces):
@@ -391,7 +452,13 @@ class Leader:
             assert promised == {name: amount.nanos for name, amount in expected.items()}, quota.key
 
     def knowledge_of_growth(self, row: PodRow) -> Knowledge:
-        """What it knew when it agreed that the pod may grow, be it in an earlier answer."""
+        """What it knew when it agreed that the pod may grow, be it in an earlier answer.
+
+        Of what an earlier leader knew, only the amounts are recorded that were limited then.
+        """
+        pod = PodKey(row.namespace, row.name)
+        if any(each.grown is None for each in self.books.growth.by_pod.get(pod, ())):
+            return Knowledge({}, {}, 0)
         for resize in self.promises:
             if resize.after.stamp.uid == row.stamp.uid:
                 return resize.known
@@ -410,36 +477,3 @@ class Leader:
                 }
                 self.reported[key] = (charged_of(covered.accounts), shares)
         touched.clear()
-
-    def check_order(self, releases: list[Release], totals: dict[QuotaKey, Amounts]) -> None:
-        """Nobody passes one who ranks before and waits for nothing but a quota in strict order."""
-        world = self.world
-        gone = {release.row.stamp.uid for release in releases}
-        left = [
-            row
-            for row in world.waiting()
-            if row.stamp.uid not in gone | self.refused and world.can_be_counted(row)
-        ]
-        for release in releases:
-            mine = [] if release.is_exempt else world.quotas_of(release.row)
-            for row in left:
-                theirs = world.quotas_of(row)
-                short = [quota for quota in theirs if is_short(quota, row, totals[quota.key])]
-                if len(short) != 1 or could_never_fit(short[0], row) or short[0] not in mine:
-                    continue
-                if world.may_be_passed(self, short[0], row):
-                    continue
-                if release.row.namespace != row.namespace:
-                    continue
-                world.met["order checks"] += 1
-                if world.rank(self, release.row) > world.rank(self, row):
-                    others = [quota for quota in theirs if quota is not short[0]]
-                    is_behind = world.is_behind(self, row, others, left, totals)
-                    assert is_behind, f"{release.row} passed {row}"
-            for quota in mine:
-                for name, amount in needs(quota, release.row).items():
-                    totals[quota.key][name] += amount
-
-
-def charged_of(accounts: Mapping[str, Any]) -> dict[str, int]:
-    return {name: account.charged for name, account in accounts.items()}

@@ -4,10 +4,12 @@ from random import Random
 
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.growth.promises import UNKNOWN_POD, GrowthRefusals
+from bursar.core.quota.ledger import PodKey
 from support.builders.quota_books import with_facts
 from support.histories.audit import numbers_of_others
 from support.histories.simulated_cluster import World
-from support.histories.simulated_leader import RESIZE_S, Leader, Resize
+from support.histories.simulated_leader import Leader
+from support.histories.writes import RESIZE_S, Resize
 
 DEMANDS = ("", "cpu=100m", "cpu=200m memory=64Mi", "cpu=500m memory=10Mi", "memory=200Mi", "cpu=1")
 
@@ -28,6 +30,8 @@ class GrowthActs:
         row, world, leader = self.some_pod(), self.world, self.world.leader
         if row is None or leader is None or row.profile.gates or not row.demand.quota_requests:
             return
+        if leader.books.is_catching_up(row.namespace):
+            return  # The webhook is told to ask again.
         after = self.resized(row)
         is_dry_run = self.random.random() < 0.1
         known = leader.knowledge_of_growth(row)
@@ -39,8 +43,20 @@ class GrowthActs:
             return
         until_s = world.now_s + RESIZE_S
         resize = Resize(row, after, known, until_s, until_s)
-        leader.agree(resize)
+        self.agree(leader, resize)
         world.resizes.append(resize)
+
+    def agree(self, leader: Leader, resize: Resize) -> None:
+        """Remember a promise, unless the books promise nothing because no quota limits the pod."""
+        pod = PodKey(resize.after.namespace, resize.after.name)
+        known = leader.view["pods"][pod]
+        if known.profile.gates or known.is_terminated:
+            return
+        held = leader.books.growth.by_pod.get(pod, ())
+        if any(each.grown and each.grown.demand == resize.after.demand for each in held):
+            leader.agree(resize)
+        else:
+            assert not leader.books.coverage.limits(resize.after.profile), "an empty promise"
 
     def resized(self, row: PodRow) -> PodRow:
         profile = with_facts(row.profile, requests=self.random.choice(DEMANDS[1:]))

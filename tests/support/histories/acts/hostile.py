@@ -1,7 +1,7 @@
-"""What a hostile tenant and a stranger do: hold, bank, flip, grow, forge and spam.
+"""What hostile tenants and a stranger do: hold, bank, flip, grow, forge and spam.
 
-The tenant owns the namespace `mallory`. He writes pods, and quotas of his namespace, as he likes.
-He is not an administrator: cluster-wide quotas and the namespaces of others are not his. Made-up
+Each tenant owns a namespace of its name. It writes pods, and quotas of its namespace, as it likes.
+It is no administrator: cluster-wide quotas and the namespaces of others are not its own. Made-up
 reviews come from anywhere, and may name any pod.
 """
 
@@ -28,22 +28,25 @@ from support.builders.quota_books import (
     changed,
     with_facts,
 )
-from support.histories.growth_acts import DEMANDS, GrowthActs, ask
+from support.histories.acts.growth import DEMANDS, GrowthActs, ask
+from support.histories.acts.ordinary import OrdinaryActs
+from support.histories.acts.quotas import LABELS, some_scopes
 from support.histories.naive_count import learn_cost, reach
-from support.histories.ordinary_acts import LABELS, OrdinaryActs
-from support.histories.simulated_leader import RESIZE_S, Leader, Resize
+from support.histories.writes import RESIZE_S, Resize
 
-MALLORY = "mallory"
+TENANTS = ("mallory", "trudy")
 WIDE_NAMES = 2_000
 """Resource names of one pod."""
 WIDE_NAME = "example.com/r7"
 """One of them that quotas limit at times."""
 SPAM_PODS = 12
-"""Waiting pods of different sizes that he keeps."""
+"""Waiting pods of different sizes that a tenant keeps."""
 SIZES = tuple(f"cpu={millis}m memory={millis}Mi" for millis in range(3, 900, 13))
+MANY_NAMES = " ".join(f"example.com/r{number}=1" for number in range(40))
+"""Too many to record all of them, if a quota of the namespace limits them."""
 HUGE = ("cpu=1000000000", "cpu=9 memory=9000Gi", "cpu=900m")
-OWN_QUOTAS = ("mallory/q", "mallory/r")
-GATES_OF_HIS_OWN = ("own", *GATED)
+GATES_OF_ITS_OWN = ("own", *GATED)
+MANY_GATES = (*(f"example.com/gate-{number}" for number in range(500)), *GATED)
 
 
 @cache
@@ -61,8 +64,14 @@ def wide_demand() -> PodDemand:
 class HostileActs(OrdinaryActs, GrowthActs):
     """The part of a history that is meant to harm."""
 
+    tenant = TENANTS[0]
+    """The one that acts now."""
+
+    def own_quota_name(self) -> str:
+        return f"{self.tenant}/{self.random.choice('qrs')}"
+
     def own_pods(self) -> list[PodRow]:
-        return [row for row in self.world.pods.values() if row.namespace == MALLORY]
+        return [row for row in self.world.pods.values() if row.namespace == self.tenant]
 
     def some_own_pod(self) -> PodRow | None:
         pods = self.own_pods()
@@ -71,11 +80,11 @@ class HostileActs(OrdinaryActs, GrowthActs):
     def create_own(self, name: str, requests: str, **facts: Any) -> PodRow | None:
         """Create a pod behind the gate, unless there is one of that name."""
         world = self.world
-        if MALLORY not in world.namespaces or PodKey(MALLORY, name) in world.pods:
+        if self.tenant not in world.namespaces or PodKey(self.tenant, name) in world.pods:
             return None
         facts = {"priority": self.random.choice((None, 1_000_000))} | facts
         uid = self.next_uid()
-        row = a_row(f"{MALLORY}/{name}", requests, uid=uid, created_s=world.now_s, **facts)
+        row = a_row(f"{self.tenant}/{name}", requests, uid=uid, created_s=world.now_s, **facts)
         return world.put(row)
 
     def shared_quotas(self) -> list[Quota]:
@@ -83,7 +92,7 @@ class HostileActs(OrdinaryActs, GrowthActs):
         return [
             quota
             for quota in world.quotas.values()
-            if quota.selector is not None and MALLORY in reach(quota, world.namespaces)
+            if quota.selector is not None and self.tenant in reach(quota, world.namespaces)
         ]
 
     # .............................................................. hold, bank, flip
@@ -102,8 +111,8 @@ class HostileActs(OrdinaryActs, GrowthActs):
             self.world.met["hold"] += 1
 
     def bank(self) -> None:
-        """Save up age behind a gate of his own, and take that gate away later."""
-        saved = [row for row in self.own_pods() if row.profile.gates == GATES_OF_HIS_OWN]
+        """Save up age behind a gate of its own, and take that gate away later."""
+        saved = [row for row in self.own_pods() if row.profile.gates == GATES_OF_ITS_OWN]
         if saved and self.random.random() < 0.5:
             row = self.random.choice(saved)
             self.world.put(changed(row, profile=with_facts(row.profile, gates=GATED)))
@@ -111,16 +120,16 @@ class HostileActs(OrdinaryActs, GrowthActs):
         else:
             requests = self.random.choice((*DEMANDS, "cpu=2", "cpu=1500m memory=200Mi"))
             number = self.random.randrange(4)
-            self.create_own(f"bank{number}", requests, gates=GATES_OF_HIS_OWN)
+            self.create_own(f"bank{number}", requests, gates=GATES_OF_ITS_OWN)
 
     def flip(self) -> None:
         """Change what decides which quotas cover a pod, or which cover the namespace."""
         random, world, row = self.random, self.world, self.some_own_pod()
         if row is None or random.random() < 0.2:
-            if MALLORY in world.namespaces:
-                before = world.namespaces[MALLORY]
-                labels = random.choice(LABELS)
-                world.put_namespace(a_namespace(MALLORY, labels, is_targeted=before.is_targeted))
+            if self.tenant in world.namespaces:
+                before = world.namespaces[self.tenant]
+                labels = a_namespace(self.tenant, random.choice(LABELS)).labels
+                world.put_namespace(replace(before, labels=labels))
             return
         world.met["flip"] += 1
         facts = random.choice(
@@ -132,7 +141,7 @@ class HostileActs(OrdinaryActs, GrowthActs):
             )
         )
         if random.random() < 0.3:
-            world.remove("pods", PodKey(MALLORY, row.name))
+            world.remove("pods", PodKey(self.tenant, row.name))
             self.create_own(row.name, random.choice(DEMANDS), **facts)
             return
         if not row.profile.gates:
@@ -146,10 +155,12 @@ class HostileActs(OrdinaryActs, GrowthActs):
         running = [row for row in self.own_pods() if not row.profile.gates]
         row = self.random.choice(running) if running else self.some_own_pod()
         leader, world = self.world.leader, self.world
-        if row is None or leader is None:
+        if row is None or leader is None or leader.books.is_catching_up(row.namespace):
             return
         for _ in range(self.random.randint(1, 6)):
             requests = self.random.choice((*SIZES, *DEMANDS[1:]))
+            if "example.com/r39" in row.demand.quota_requests:
+                requests += f" {MANY_NAMES}"
             after = row._replace(profile=with_facts(row.profile, requests=requests))
             known = leader.knowledge_of_growth(row)
             refusals = ask(leader, after)
@@ -162,18 +173,6 @@ class HostileActs(OrdinaryActs, GrowthActs):
             self.agree(leader, resize)
             if not row.profile.gates and self.random.random() < 0.6:
                 world.resizes.append(resize)
-
-    def agree(self, leader: Leader, resize: Resize) -> None:
-        """Remember a promise, unless the books promise nothing because no quota limits the pod."""
-        pod = PodKey(resize.after.namespace, resize.after.name)
-        known = leader.view["pods"][pod]
-        if known.profile.gates or known.is_terminated:
-            return
-        held = leader.books.growth.by_pod.get(pod, ())
-        if any(each.grown and each.grown.demand == resize.after.demand for each in held):
-            leader.agree(resize)
-        else:
-            assert not leader.books.coverage.limits(resize.after.profile), "an empty promise"
 
     def send_late(self) -> None:
         """Send a resize in the last second in which the API server may store it."""
@@ -198,6 +197,8 @@ class HostileActs(OrdinaryActs, GrowthActs):
         forgery = self.random.choice(FORGERIES)
         before = leader.knowledge_of_growth(row)
         made_up = forgery(self, after)
+        if leader.books.is_catching_up(made_up.namespace):
+            return
         refusals = ask(leader, made_up)
         self.world.met[f"forged {forgery.__name__}"] += 1
         if forgery in NEVER_BELIEVED:
@@ -258,7 +259,8 @@ class HostileActs(OrdinaryActs, GrowthActs):
         waiting = [row for row in self.own_pods() if row.profile.gates]
         for _ in range(self.random.randint(1, 6) if len(waiting) < SPAM_PODS else 0):
             number = self.random.randrange(SPAM_PODS)
-            self.create_own(f"s{number}", self.random.choice(SIZES))
+            more = f" {MANY_NAMES}" if self.random.random() < 0.1 else ""
+            self.create_own(f"s{number}", self.random.choice(SIZES) + more)
             self.world.met["spam of sizes"] += 1
 
     def many_names(self) -> None:
@@ -267,30 +269,39 @@ class HostileActs(OrdinaryActs, GrowthActs):
             self.world.put(changed(row, profile=replaced_demand(row, wide_demand())))
             self.world.met["spam of names"] += 1
 
+    def many_gates(self) -> None:
+        """A pod with hundreds of gates, which the tenant takes away later."""
+        row = next((row for row in self.own_pods() if row.profile.gates == MANY_GATES), None)
+        if row is None:
+            self.create_own("gates", "cpu=100m", gates=MANY_GATES)
+        else:
+            self.world.put(changed(row, profile=with_facts(row.profile, gates=GATED)))
+        self.world.met["spam of gates"] += 1
+
     def many_updates(self) -> None:
         row = self.some_own_pod()
         for _ in range(5 if row is not None else 0):
             row = self.world.put(changed(row))
 
     def unreadable_quota(self) -> None:
-        where = self.random.choice(OWN_QUOTAS)
+        where = self.own_quota_name()
         hard = self.random.choice(("", "pods=1", "cpu=2"))
-        scopes = self.random.choice(("", "Terminating"))
-        quota = a_quota(where, hard, scopes=scopes)
-        self.world.put_quota(replace(quota, problem="spec.hard[pods]: no"))
+        quota = a_quota(where, hard)
+        scopes = some_scopes(self.random)
+        self.world.put_quota(replace(quota, scopes=scopes, problem="spec.hard[pods]: no"))
         self.world.met["spam of unreadable quotas"] += 1
 
     def own_quota(self) -> None:
-        """A quota that makes his pods old, or lists names that nobody needs."""
+        """A quota that makes its pods old, or lists names that nobody needs."""
         names = " ".join(f"requests.example.com/r{number}=5" for number in range(40))
         hard = self.random.choice(("pods=1000", "cpu=1", "cpu=0", f"pods=9 {names}"))
         order = self.random.choice(("fifo", "strict", "backfill"))
-        self.world.put_quota(a_quota(self.random.choice(OWN_QUOTAS), hard, order=order))
+        self.world.put_quota(a_quota(self.own_quota_name(), hard, order=order))
 
     def churned_quotas(self) -> None:
         """Delete and create own quotas in a loop."""
         for _ in range(self.random.randint(1, 4)):
-            for key in [key for key in self.world.quotas if key.namespace == MALLORY]:
+            for key in [key for key in self.world.quotas if key.namespace == self.tenant]:
                 self.world.remove("quotas", key)
             self.own_quota()
             self.world.met["spam of deletions"] += 1
@@ -315,6 +326,7 @@ NEVER_BELIEVED = FORGERIES[:4]
 SPAM: tuple[Callable[[HostileActs], None], ...] = (
     HostileActs.many_sizes,
     HostileActs.many_names,
+    HostileActs.many_gates,
     HostileActs.many_updates,
     HostileActs.unreadable_quota,
     HostileActs.own_quota,
