@@ -1,5 +1,6 @@
 """The limits of the quotas of one namespace are bounded: beyond the bound its pods wait."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -92,6 +93,20 @@ def test_a_quota_that_grows_beyond_the_bound_holds_its_pods(books):
 
     books.lose_quota(a_key("a/q"))
     assert [row.name for row in releases(books)] == ["web"]
+
+
+def test_a_quota_that_cannot_be_read_holds_pods_after_it_was_beyond_the_bound(books):
+    books.see_quota(a_quota("a/many", limits(OWN_LIMITS_MAX)))
+    books.see_quota(replace(a_quota("a/broken", ""), problem="spec.hard[pods]: no"))
+    assert problem_of(books, "broken") == f"{TOO_MANY_LIMITS}; spec.hard[pods]: no"
+    books.lose_quota(a_key("a/many"))
+    row = a_row("a/web")
+    books.see_pod(row)
+    assert problem_of(books, "broken") == "spec.hard[pods]: no"
+    assert releases(books) == []
+
+    books.lose_quota(a_key("a/broken"))
+    assert releases(books) == [row]
 
 
 def test_however_many_quotas_are_beyond_the_bound_each_pod_is_compared_with_few(books):

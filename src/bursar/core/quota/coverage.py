@@ -239,7 +239,9 @@ class OwnLimits:
 
 
 def _left_out(quota: Quota) -> Quota:
-    return replace(quota, hard=nothing(), problem=quota.problem or TOO_MANY_LIMITS)
+    """The quota as it is entered then: never like the quota itself, which may be unreadable."""
+    problems = filter(None, (TOO_MANY_LIMITS, quota.problem))
+    return replace(quota, hard=nothing(), problem="; ".join(problems))
 
 
 def _weigh(quota: Quota) -> int:
