@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 BUSY_SEED = 1_181
 """Of a history with every means of a hostile tenant, and every fault of machines."""
-UNCOUNTED_SEED = 12_000_704
+UNCOUNTED_SEED = 12_000_342
 BATCHES = 10
 SEQUENCES = int(os.environ.get("BURSAR_SEQUENCES") or 320)
 
@@ -67,10 +67,10 @@ FEW = {
     "restores": 10,
     "lifts taken back": 1,
     "left out audits": 100,
-    "waits for limits left out": 1,
+    "waits for limits left out": 3,
     "waits in dispute": 3,
     "empty audits": 10,
-    "hold": 30,
+    "hold": 50,
     "bank": 30,
     "flip": 50,
     "grow": 50,
@@ -87,7 +87,7 @@ FEW = {
     "sieges": 20,
     "order checks": 10,
     "growth checks": 200,
-    "progress checks": 5,
+    "progress checks": 10,
     "promise audits": 500,
     "restored promise audits": 100,
     "size audits": 20,
@@ -99,7 +99,7 @@ FEW = {
 def test_the_histories_meet_every_kind_of_trouble():
     """A history in which nothing goes wrong proves nothing."""
     met = Counter()
-    for seed in range(FIXED_SEED, FIXED_SEED + 80):
+    for seed in range(FIXED_SEED, FIXED_SEED + 160):
         met += met_in(seed)
 
     assert {name: met[name] for name, count in FEW.items() if met[name] < count} == {}

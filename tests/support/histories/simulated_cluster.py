@@ -163,6 +163,10 @@ class World:
             if resize.before.stamp.uid in self.unready:
                 self.resized_unready.add(resize.before.stamp.uid)
             after = self.put(changed(resize.before, profile=resize.after.profile))
+            known = resize.known.quotas
+            if any(known.get(each.key) is not each for each in self.quotas_of(after)):
+                # It was agreed to before there was this quota: perhaps nothing is held for it.
+                self.bypassed[after.stamp.uid] = self.version
             self.check_growth(after, resize.known, cost(resize.before))
 
     # .............................................................. backups

@@ -6,7 +6,7 @@ from support.builders.quota_books import GATED, UNGATED, a_row, changed, with_fa
 from support.histories.acts.growth import DEMANDS
 from support.histories.acts.machines import MachineActs
 from support.histories.acts.quotas import QuotaActs
-from support.histories.naive_count import ENDED
+from support.histories.naive_count import ENDED, is_short
 
 CLASSES = ("", "", "gold", "silver")
 
@@ -50,11 +50,17 @@ class OrdinaryActs(QuotaActs, MachineActs):
         )
 
     def create_running(self) -> None:
-        """Pods that run before there is a controller."""
+        """Pods that run before there is a controller. They are within all limits."""
+        world = self.world
         for _ in range(self.random.randint(2, 6)):
             where = f"{self.random.choice(self.all_names)}/p{self.random.randrange(8)}"
             uid, requests = self.next_uid(), self.random.choice(DEMANDS[1:])
-            self.world.put(a_row(where, requests, uid=uid, created_s=0, gates=UNGATED))
+            row, used = (
+                a_row(where, requests, uid=uid, created_s=0, gates=UNGATED),
+                world.all_used(),
+            )
+            if not any(is_short(each, row, used[each.key]) for each in world.quotas_of(row)):
+                world.put(row)
 
     def delete(self) -> None:
         row = self.some_pod()

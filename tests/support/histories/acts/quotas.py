@@ -79,9 +79,12 @@ class QuotaActs:
         )
         if random.random() < 0.1:
             hard += f" {COUNTED_OBJECTS}"
+        problem = ""
+        if random.random() < 0.08:
+            # As a rule nothing of the limits is known then.
+            hard, problem = random.choice(("", "", hard)), "spec.hard[pods]: no"
         order = random.choice(("backfill", "strict", "fifo"))
         quota = a_quota(where, hard, order=order, selector=random.choice(SELECTORS))
-        problem = "spec.hard[pods]: no" if random.random() < 0.05 else ""
         self.world.put_quota(replace(quota, scopes=some_scopes(random), problem=problem))
 
     def change_limits(self) -> None:

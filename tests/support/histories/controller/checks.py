@@ -13,6 +13,7 @@ from support.histories.controller.truth import (
     POD_NAMES,
     Raw,
     Truth,
+    cost_of,
     hard_of,
     is_waiting,
     ready_of,
@@ -40,9 +41,11 @@ def check_room(
         for quota in truth.quotas_of(pods[key]):
             if not is_known(name_of(quota), at_s) or not is_readable(quota):
                 continue
-            for name, used in truth.used(quota).items():
-                hard = Quantity.parse(hard_of(quota)[name])
-                assert used <= hard, f"{key} was released, and {name_of(quota)} {name}: {used}"
+            used, hard = truth.used(quota), hard_of(quota)
+            for name, amount in cost_of(pods[key]).items():
+                if name in used and not amount.is_zero:
+                    where = f"{name_of(quota)} {name}: {used[name]}"
+                    assert used[name] <= Quantity.parse(hard[name]), f"{key} is released, {where}"
 
 
 # ------------------------------------------------------------------ calm

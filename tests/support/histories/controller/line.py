@@ -52,7 +52,7 @@ class UnreliableLine(Line):
         answer = await request.send()
         if request.verb == "patch" and request.resource == PODS:
             self.on_released(request.key)
-        if self.chance(0.1 * trouble):
+        if self.chance((0.25 if is_write else 0.1) * trouble):
             await self._clock.sleep(self._random.choice(LATE_S))
         if self.chance(0.04 * trouble):
             raise UnavailableError("the answer was lost")

@@ -388,10 +388,11 @@ class CountingHistory:
         self.set_state(KindState.SYNCED)
         self.connect()
         for _ in range(2_000):
-            is_busy = self.sidecars.ask(self.now_s * 1_000) or bool(self.pending)
+            is_busy = self.sidecars.ask(self.now_s * 1_000)
             while self.sidecars.asked:
                 self.answer()
             self.decide()
+            is_busy = is_busy or bool(self.pending)
             while self.pending:
                 self.lift()
             self.audit()
