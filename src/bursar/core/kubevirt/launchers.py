@@ -105,6 +105,6 @@ def _newest_migration(migrations: Iterable[Migration]) -> Migration | None:
 
 
 def _newest(launchers: list[Launcher]) -> Launcher | None:
-    """Of pods created in the same second, the first by name."""
+    """The newest pod; among pods created in the same second, the first by name."""
     last_s = max([each.created_s for each in launchers], default=0)
     return min([each for each in launchers if each.created_s == last_s], default=None)

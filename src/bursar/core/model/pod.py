@@ -133,7 +133,7 @@ class HostPort:
     address: str = ANY_ADDRESS
 
     def conflicts_with(self, other: "HostPort") -> bool:
-        """The same port and protocol, and the same address or one that is every address."""
+        """Whether both cannot be used on one node: same port and protocol, overlapping address."""
         if (self.port, self.protocol) != (other.port, other.protocol):
             return False
         return self.address == other.address or ANY_ADDRESS in {self.address, other.address}
@@ -160,9 +160,9 @@ class SpreadConstraint:
     selector: Selector = NOTHING
     min_domains: int = 1
     honors_affinity: bool = True
-    """Whether nodes count that the pod's node selector and affinity exclude: not if true."""
+    """True: nodes that the pod's node selector or affinity excludes do not count."""
     honors_taints: bool = False
-    """Whether nodes count whose taints the pod does not tolerate: not if true."""
+    """True: nodes whose taints the pod does not tolerate do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,10 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import NOTHING, ResourceList
 
 NAMES_MAX: Final = 128
-"""Most resource names of a pod that are counted ahead of a question. See `PodDemand.rest`."""
+"""Resource names up to which a pod's amounts are counted in advance. See `PodDemand.rest`."""
 DEMAND_BYTES: Final = 512
 NAME_BYTES: Final = 256
-"""About the bytes of a demand, and of one amount in it with its name."""
+"""Approximate bytes of a demand, and of one amount in it with its name."""
 ALWAYS_COUNTED: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 """The resource names that are counted of every pod, however many others it has."""
 TOO_MANY_NAMES: Final = (
@@ -61,7 +61,7 @@ class PodDemand:
 
     @property
     def weight(self) -> int:
-        """About the bytes in memory that are not shared with other demands."""
+        """Approximate bytes in memory that are not shared with other demands."""
         lists = (self.quota_requests, self.quota_limits)
         names = sum(map(len, lists)) * NAME_BYTES
         return DEMAND_BYTES + names + (0 if self.rest is None else self.rest.weight)

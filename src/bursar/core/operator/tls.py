@@ -47,13 +47,13 @@ class TlsWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsChoice:
-    """What the processes are started with. Empty fields leave their defaults."""
+    """TLS settings that the processes are started with. An empty field keeps the default."""
 
     version: str = ""
     suites: tuple[str, ...] = ()
     """Go's names."""
     ignored: tuple[str, ...] = ()
-    """What of the wish is not honoured, one sentence each."""
+    """Parts of the profile that the processes cannot apply, one sentence each."""
 
 
 DEFAULT_TLS: Final = TlsChoice()

@@ -59,12 +59,12 @@ NO_ROOM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """Not a peer pod, or one without containers, which the API server refuses by itself."""
+    """The pod is not a peer pod, or has no containers, so that the API server refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The pod asks for something invalid or impossible. Removing it would hide that."""
+    """The pod requests something invalid or impossible, which a rewrite would hide."""
 
     message: str
 

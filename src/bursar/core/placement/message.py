@@ -51,7 +51,7 @@ class Rejection:
 
 
 def rejection_of(books: NodeBooks, lacks: Sequence[Shortfall]) -> Rejection:
-    """The rejection for these lacks. One hopeless resource makes the node hopeless."""
+    """The rejection for these lacks. Eviction may help only if it may help for each of them."""
     return Rejection(
         node=books.node.name,
         reasons=tuple(lack.reason for lack in lacks),
@@ -80,7 +80,10 @@ def failure_text(
 
 
 def counted_text(counts: Counter[str], *, node_count: int, post_filter: str = "") -> str:
-    """The same sentence for reasons that are counted already. A count of zero is left out."""
+    """The scheduler's sentence, as `failure_text`, for reasons that are counted already.
+
+    A reason with a count of zero is left out.
+    """
     counted = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
     return _sentence(node_count, counted, post_filter)
 
@@ -162,7 +165,10 @@ def kubelet_reason(lack: Shortfall) -> str:
 
 
 def kubelet_message(lack: Shortfall) -> str:
-    """What the kubelet says with it; its "capacity" is what the node has allocatable."""
+    """The message of the failed pod when a kubelet refuses it.
+
+    The number that the kubelet calls "capacity" is what the node has allocatable.
+    """
     return (
         f"Node didn't have enough resource: {lack.resource}, requested: {lack.requested}, "
         f"used: {lack.used}, capacity: {lack.allocatable}"

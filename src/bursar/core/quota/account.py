@@ -21,9 +21,9 @@ FORMATS: Final = (Format.BINARY_SI, Format.DECIMAL_SI, Format.DECIMAL_EXPONENT)
 """If two formats are used by the same number of pods, the first of them is shown."""
 BILL_BYTES: Final = 256
 ITEM_BYTES: Final = 100
-"""About the bytes of a bill, and of one item of it."""
+"""Approximate bytes of a bill, and of one item of it."""
 ITEMS_PER_STEP: Final = 16
-"""Most bills have fewer items, and take one step."""
+"""Items of a bill that take one step. Most bills have fewer."""
 _NONE: Final = (0, 0)
 _FORMAT_INDEX: Final = {each: index for index, each in enumerate(FORMATS)}
 
@@ -67,7 +67,10 @@ class Charge:
 
 
 def _in_nanos(amounts: ResourceList) -> dict[str, tuple[int, int]]:
-    """An amount that stands under two names, such as cpu and requests.cpu, is one pair."""
+    """Nanos and index of the format of each amount that is not zero.
+
+    An amount with two names, such as cpu and requests.cpu, becomes one shared pair.
+    """
     pairs = {
         id(amount): (amount.nanos, _FORMAT_INDEX[amount.format]) for amount in amounts.values()
     }
@@ -133,7 +136,7 @@ class Account:
 
     @property
     def debt(self) -> int:
-        """By how much it is overdrawn, for example after the limit was lowered; in nanos."""
+        """By how much the account is overdrawn, for example after a lower limit; in nanos."""
         return max(0, -self.free)
 
     @property
@@ -219,7 +222,7 @@ class Bill:
         return repeat(None, self.steps)
 
     def weigh(self) -> int:
-        """About the bytes in memory, with the demand."""
+        """Approximate bytes in memory, the demand included."""
         items = len(self.items) + len(self.shares)
         return BILL_BYTES + ITEM_BYTES * items + self.profile.demand.weight
 

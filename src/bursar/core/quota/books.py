@@ -101,7 +101,7 @@ class Books:
         return self._blocked.counts
 
     def blocked_sizes(self) -> dict[str, int]:
-        """By namespace: such pods, and gated ones that have ended or are being deleted."""
+        """By namespace: number of gated pods that do not wait for a quota, ended ones included."""
         return self._blocked.sizes()
 
     # ------------------------------------------------------------------ pods
@@ -318,7 +318,7 @@ class Books:
         yield from self._requeue_steps(namespace)
 
     def _requeue_steps(self, namespace: str) -> Iterator[None]:
-        """Look again what the gated pods of a namespace wait for."""
+        """Find out again what each gated pod of a namespace waits for."""
         for name in self._blocked.names_in(namespace):
             self._requeue(PodKey(namespace, name))
             yield
@@ -453,7 +453,7 @@ class Books:
     # ------------------------------------------------------------------ outcomes of releases
 
     def settle(self, row: PodRow, outcome: ReleaseOutcome, detail: str = "") -> None:
-        """Take the outcome of a release. Of a release that is over it changes nothing."""
+        """Enter the outcome of a release. Nothing changes if the release is over already."""
         pod, pending = PodKey(row.namespace, row.name), self._pending_of(row)
         if pending is None:
             return

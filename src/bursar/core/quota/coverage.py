@@ -156,10 +156,10 @@ class _Own:
     """The quotas of one namespace."""
 
     counts: dict[QuotaKey, int] = field(default_factory=dict)
-    """How many limits each quota has that is entered as it is."""
+    """Number of limits of each quota that is entered with its limits."""
     total: int = 0
     left_out: dict[QuotaKey, Quota] = field(default_factory=dict)
-    """The others, the one that has waited longest first."""
+    """The quotas that are entered without limits, those that were left out first coming first."""
 
 
 class OwnLimits:
@@ -175,9 +175,9 @@ class OwnLimits:
         self._namespaces: Final[dict[str, _Own]] = {}
 
     def put(self, quota: Quota) -> list[Quota]:
-        """A quota was created or changed. Returns the quotas to enter, as they are to be entered.
+        """A quota was created or changed. Returns the quotas to enter, in the form to enter.
 
-        Others may have room now.
+        Besides this quota, these are quotas that were left out and now have room.
         """
         if quota.key.kind is not QuotaKind.NAMESPACED:
             return [quota]

@@ -56,7 +56,7 @@ class Order(Enum):
     BACKFILL = "backfill"
     """By priority, then age, then name; a pod that fits may pass one that does not."""
     STRICT = "strict"
-    """The same order, and no pod passes another."""
+    """By priority, then age, then name; no pod passes another."""
     FIFO = "fifo"
     """By age, then name, ignoring priority; no pod passes another."""
 

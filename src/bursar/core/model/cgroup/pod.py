@@ -207,7 +207,7 @@ def container_values(pod: Pod, container: Container) -> CgroupValues:
 
 
 def _values(pod: Pod, container: Container, inherited: Mapping[str, int]) -> CgroupValues:
-    """The same, with the pod's own limits of hugepages already read."""
+    """One container's cgroup; `inherited` are the pod's own limits of hugepages."""
     requests = container.resources.requests
     cpu_limit = _limit(pod, container, CPU)
     shares = shares_from_milli(requests.get(CPU, cpu_limit).milli_value())
@@ -247,7 +247,7 @@ def _named_limits(amounts: ResourceList) -> dict[str, int]:
 
 
 def _spelled(limits: Mapping[int, int]) -> dict[str, int]:
-    """The same limits by the text of the page size; a size that has none is left out."""
+    """The limits by the text of the page size; a size without a text is left out."""
     spelled = {}
     for size, limit in limits.items():
         try:

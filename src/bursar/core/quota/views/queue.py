@@ -89,7 +89,10 @@ class FullQueues:
     """Namespaces with the maximum number of waiting pods. Each accepts pods again at 90 % of it."""
 
     def __init__(self, most: int, full: Iterable[str] = ()) -> None:
-        """`most` pods of a namespace may wait; 0 for any number. `full` were full before."""
+        """At most `most` pods of a namespace may wait; 0: any number.
+
+        `full` are the namespaces that a predecessor has found full.
+        """
         self.most: Final = most
         self.names = frozenset(full)
 
@@ -116,7 +119,7 @@ class _Entry:
     row: PodRow
     refusals: tuple[Refusal, ...]
     quotas: frozenset[QuotaKey]
-    """The quotas that it needs, if it waits for a quota."""
+    """The quotas that the pod needs, if it waits for a quota."""
     shared: frozenset[QuotaKey] = frozenset()
     """The cluster-wide quotas among `quotas`."""
 
