@@ -51,10 +51,10 @@ class AaqSpec:
     server: CertificateLife = SERVER_LIFE
     priority_class: str = ""
     namespace_selector: LabelSelector | None = None
-    """Valid. None: the namespaces with AAQ's label."""
+    """The gated namespaces; it is valid. None: the namespaces with AAQ's label."""
     vmi_mode: VmiMode = VmiMode.DEDICATED
     sidecars: Sequence[Mapping[str, Json]] = ()
-    """Containers, as they are written."""
+    """Containers of the sidecars, as they are written."""
     allows_cluster_quota: bool = False
     tls: TlsWish | None = None
 
@@ -108,7 +108,7 @@ class _Status(Struct):
 
 
 class _Head(Struct):
-    """All but the spec, so that an object whose spec cannot be read is known all the same."""
+    """An AAQ object without its spec, which can be read even if the spec cannot."""
 
     metadata: ObjectMeta | None = None
     status: _Status | None = None

@@ -22,7 +22,10 @@ _UID: Final = re.compile(r"[-0-9a-zA-Z]{1,128}", re.ASCII)
 
 
 def derive_launcher_facts(body: bytes) -> LauncherFacts | None:
-    """None if the first owner of the pod is not a VirtualMachineInstance, or for a bad pod."""
+    """What a launcher pod says about its VM.
+
+    None if the first owner of the pod is not a VirtualMachineInstance, or the pod cannot be read.
+    """
     # Few pods belong to VMs, and a search of the bytes costs a hundredth of decoding them.
     if _MENTION not in body:
         return None

@@ -59,7 +59,7 @@ class EmptyDirSource(Struct):
 
 
 class VolumeSource(Struct):
-    """A source of which only the presence matters: where the volume is decides about nodes."""
+    """A volume source that may tie the pod to some nodes. Only its presence matters."""
 
 
 class Volume(Struct):

@@ -135,7 +135,7 @@ class PodRowDecoder:
     """Decodes pods to rows. It caches what pods have in common, so use one decoder for all pods."""
 
     def __init__(self, derive_facts: DeriveFacts | None = None) -> None:
-        """`derive_facts` is the counter's, if that needs more of a pod than a row holds."""
+        """`derive_facts` derives what the counter needs of a pod beyond a row; None: nothing."""
         self._derive_facts = derive_facts
         self._texts: Interner[str] = Interner(TEXTS_MAX, text_bytes, TEXTS_BYTES_MAX)
         self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX, texts_bytes, LABELS_BYTES_MAX)

@@ -28,9 +28,10 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def demand_of(pod: wire_pod.Pod) -> PodDemand:
-    """The demand of a pod, which is not to be used again. Raises `FieldError`.
+    """Compute the demand of a pod. Raises `FieldError`.
 
-    The pod needs to have no other fields than those that decide its demand.
+    The pod needs only the fields that decide its demand. This function may remove amounts from it,
+    so the caller must not use it again.
     """
     if not is_wide(pod):
         return _demand_in(pod)

@@ -52,7 +52,7 @@ _WITHOUT_OVERHEAD: Final = DemandOptions(use_status=True, exclude_overhead=True)
 def peer_pod_facts(
     body: bytes, runtime_classes: Collection[str]
 ) -> PeerPodFacts | UnreadablePeerPod | None:
-    """None for a pod of another runtime class."""
+    """The facts of a peer pod; None for a pod of another runtime class."""
     try:
         raw = decode_body(body, wire_pod.Pod)
         if is_wide(raw):

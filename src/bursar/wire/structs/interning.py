@@ -8,18 +8,18 @@ from bursar.core.sharing import Generations
 K = TypeVar("K", bound=Hashable)
 
 OBJECT_BYTES: Final = 64
-"""About the bytes of a text or tuple beyond its content."""
+"""Approximate bytes of a text or tuple beside its content."""
 SEEN_ONCE_MAX: Final = 1024
 """Values of which only the hash is remembered, in each of two generations."""
 
 
 def text_bytes(text: str) -> int:
-    """About the bytes of a text in memory."""
+    """Approximate bytes of a text in memory."""
     return OBJECT_BYTES + len(text)
 
 
 def texts_bytes(texts: tuple[str, ...]) -> int:
-    """About the bytes of a tuple of texts in memory."""
+    """Approximate bytes of a tuple of texts in memory."""
     return OBJECT_BYTES + sum(map(len, texts)) + OBJECT_BYTES * len(texts)
 
 

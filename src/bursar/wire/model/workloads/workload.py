@@ -40,7 +40,7 @@ class WorkloadTemplate:
     pod: Pod
     claims: tuple[ClaimTemplate, ...] = ()
     concurrency_policy: str = ""
-    """Of a CronJob, as written; empty if it is not."""
+    """`concurrencyPolicy` of a CronJob; empty if it is not written, and for other kinds."""
 
 
 class ClaimSpec(Struct):
