@@ -53,7 +53,7 @@ class PathAccess:
         self._lane = Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
 
     async def problem_of(self, user: User, address: str = "") -> str:
-        """Why the user may not read the path from an address; empty if he may.
+        """Why the user may not read the path from an address; empty if the user may.
 
         Raises `ClusterError`: `BusyError` if too many users are being reviewed.
         """

@@ -42,7 +42,7 @@ PLACES_PER_ADDRESS_MAX: Final = 2
 
 
 class User(msgspec.Struct, frozen=True):
-    """A user as the API server knows him."""
+    """A user as a TokenReview describes it."""
 
     username: str = ""
     uid: str = ""

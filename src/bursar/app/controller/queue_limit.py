@@ -6,7 +6,7 @@ writes the full namespaces to `FULL_QUEUES_ANNOTATION` of the controller's servi
 again if another writer changes it. The API server evaluates a policy that takes this account as
 its parameter (`app/install/admission.py`), and refuses new pods of these namespaces.
 
-The list follows the queue with a delay, so that a tenant can exceed the bound by the pods that he
+The list follows the queue with a delay, so that a tenant can exceed the bound by the pods that it
 creates in about two seconds. A `count/pods` of a ResourceQuota is exact: it counts gated pods, too.
 """
 

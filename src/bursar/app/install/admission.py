@@ -255,7 +255,7 @@ def _by_account(settings: GatingSettings) -> Document:
 def waiting_pods_documents(settings: GatingSettings) -> Pair:
     """Refuse new pods of namespaces in which too many wait. Webhooks need this policy as well.
 
-    A webhook is not called for a pod that its author has gated himself. This policy sees all pods.
+    A webhook is not called for a pod that has the gate from its author. This policy sees all pods.
     The leader writes the annotation (`app/controller/queue_limit.py`).
     """
     listed = f"params.metadata.?annotations[?'{FULL_QUEUES_ANNOTATION}'].orValue('')"
