@@ -1,8 +1,8 @@
-"""Whether the webhook gates new pods yet: from when a controller is able to release them.
+"""Whether the webhook gates new pods: not before a controller is able to release them.
 
 The controller writes `GATING_ANNOTATION` on its service account (`app/controller/gate_activation`).
-The webhook gates pods in every case but one: the service account exists and has no annotation. If
-it is not known, for example because the webhook may not read it, pods are gated.
+The webhook gates pods in every case but one: the service account exists and has no annotation. It
+also gates pods if it does not know the account, for example because it may not read it.
 """
 
 from random import Random

@@ -41,7 +41,7 @@ def observe_bundle(
 
 
 def annotations_for(not_after: datetime, life: timedelta, margin: timedelta) -> Annotations:
-    """The annotations of a certificate that ends then."""
+    """AAQ's annotations of a certificate that expires at `not_after`."""
     lives = f'{{"lifetime":"{go_duration(life)}","refresh":"{go_duration(life - margin)}"}}'
     return {
         NOT_BEFORE: _text(not_after - life),

@@ -305,7 +305,7 @@ class CertificateKeeper:
         return is_renewal_requested(seen.item.annotations, self.context.clock.now())
 
     def _annotations(self, target: Target, not_after: datetime) -> Annotations:
-        """AAQ's annotations of a certificate that ends then; none if they are not wanted."""
+        """AAQ's annotations of a certificate that expires at `not_after`, if they are wanted."""
         settings = self.settings.certificates
         if not self.settings.is_like_aaq:
             return {}
@@ -316,7 +316,7 @@ class CertificateKeeper:
     async def _annotate(
         self, target: Target, seen: Sighting[AnnotatedSecret] | None, not_after: datetime
     ) -> bool:
-        """Write the annotations of a certificate that stays."""
+        """Write the annotations of a certificate that is not renewed now."""
         wanted = self._annotations(target, not_after)
         if seen is None or all(
             seen.item.annotations.get(name) == text for name, text in wanted.items()

@@ -52,7 +52,7 @@ LOG: Final = Log("controller")
 
 
 class Recorder(Protocol):
-    """What is known of the events that one recorder writes."""
+    """Counts of one event recorder, for metrics and status pages."""
 
     @property
     def dropped(self) -> Mapping[Drop, int]: ...
@@ -161,7 +161,7 @@ class Controller:
 
     @property
     def recorders(self) -> tuple[Recorder, ...]:
-        """What writes events, with the events that wait."""
+        """The event recorders of this process."""
         return (
             self.recorder,
             self.capacity_recorder,

@@ -111,7 +111,10 @@ class GatingCheck:
         on_change: Callable[[], None],
         record: Callable[[ObjectReference, str], None],
     ) -> None:
-        """`on_change` is called when `dispute` may answer differently; `record` for an event."""
+        """`on_change` is called when the result of `dispute` may have changed.
+
+        `record` writes an event about an installed object that selects other namespaces.
+        """
         self._reader, self._clock, self._targeting = reader, clock, targeting
         self._on_change, self._record = on_change, record
         self._installed: tuple[Installed, ...] | None = None
@@ -119,7 +122,7 @@ class GatingCheck:
     def dispute(self, namespace: NamespaceObject) -> str:
         """How the installed objects and the controller disagree about a namespace; empty if not.
 
-        Of a namespace that is not targeted: why its pods must keep the gate.
+        For a namespace that is not targeted, the text says why its pods must keep the gate.
         """
         if is_spared(namespace.name, self._targeting.own_namespace):
             return ""

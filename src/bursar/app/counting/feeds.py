@@ -143,7 +143,7 @@ class Counting:
 
     @classmethod
     def of(cls, parts: Sequence[CountingPart]) -> Counting:
-        """Without parts, pods are counted natively."""
+        """Counting with these parts. Without parts, pods are counted natively."""
         if not parts:
             return cls(counter=NativeCounter())
         counters = Counters([part.counter for part in parts])

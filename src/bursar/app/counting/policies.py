@@ -60,7 +60,7 @@ def _seconds(clock: Clock) -> int:
 
 
 class ChangedPods:
-    """Has pods counted again in batches: a policy concerns every pod of the cluster."""
+    """Counts changed pods again in batches, because a policy concerns every pod of the cluster."""
 
     def __init__(self, counter: PolicyCounter, clock: Clock) -> None:
         self._counter, self._clock = counter, clock
@@ -68,7 +68,7 @@ class ChangedPods:
         self._added = asyncio.Event()
 
     def add(self, rows: Iterable[PodRow]) -> Iterable[PodRow]:
-        """Queue pods. Returns none to be counted at once, as the callers' port wants it."""
+        """Queue pods for a new count. Returns no pods, because none is counted at once."""
         self._waiting.update((PodKey(row.namespace, row.name), None) for row in rows)
         if self._waiting:
             self._added.set()

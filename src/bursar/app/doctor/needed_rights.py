@@ -26,13 +26,13 @@ IMAGE: Final = "bursar"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One verb on one resource. The name and the namespace are empty for all of them."""
+    """A verb on a resource. An empty name means every object, an empty namespace every one."""
 
     account: str
     verb: str
     group: str
     resource: str
-    """With the subresource, as in `pods/resize`."""
+    """The resource, with its subresource if there is one: `pods/resize`."""
     name: str = ""
     namespace: str = ""
 
@@ -45,7 +45,7 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledParts:
-    """What of Bursar is installed in a namespace."""
+    """The parts of Bursar that are installed in a namespace."""
 
     namespace: str
     accounts: frozenset[str]

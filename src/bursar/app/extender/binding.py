@@ -119,10 +119,10 @@ class PodBinder:
         self._news.set()
 
     async def run(self) -> None:
-        """Find out what became of bindings that the watch does not show, until cancelled.
+        """Read the pods of bindings whose outcome the watch does not show, until cancelled.
 
-        Those that failed may have been stored. Of those that were stored, the watch may have missed
-        that the pod was bound and ended.
+        A binding that failed may have been stored all the same. If a binding was stored, the watch
+        may have missed that the pod was bound and has ended.
         """
         while True:
             now = self.clock.monotonic()

@@ -21,7 +21,7 @@ from bursar.core.quota.account import Account, to_quantity
 
 LOG: Final = Log("extender")
 REPORT_SECONDS: Final = 1.0
-"""Shortest time between two looks at what the statuses should say."""
+"""Shortest time between two comparisons of the statuses with the books."""
 PODS_PER_SLICE: Final = 1_000
 """Pods that are counted before other tasks get their turn."""
 SHARES_SHOWN_MAX: Final = 50
@@ -45,7 +45,7 @@ class PoolEventReason(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReport:
-    """What the status of a pool says."""
+    """A pool with its accounts, and the pods that wait for it: the input of its status."""
 
     state: PoolState
     waiting_pods: int
@@ -53,7 +53,7 @@ class PoolReport:
 
 
 async def reports(books: PoolBooks) -> list[PoolReport]:
-    """What the statuses say. The event loop is free in between, however many pods wait."""
+    """Report on every pool. Other tasks run after every `PODS_PER_SLICE` pods."""
     waiting: dict[str, list[int]] = {}
     for number, key in enumerate(books.pod_keys(), 1):
         for name, nanos in books.waited_for(key):
@@ -86,7 +86,7 @@ class PoolStatuses:
         self._is_leader, self._recorder = is_leader, recorder
         self._statuses = StatusWrites(writer, CLUSTER_RESOURCES)
         self.latest: list[PoolReport] = []
-        """What the statuses should have said at the last look."""
+        """The reports of the last comparison."""
 
     async def run(self) -> None:
         while True:

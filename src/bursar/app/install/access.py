@@ -111,9 +111,10 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
         permission(OBSERVE, "applicationawareresourcequotas", group=GROUP),
         permission(("patch",), "applicationawareresourcequotas/status", group=GROUP),
         permission(("create", "patch"), "events", group="events.k8s.io"),
-        # TokenReviews also of the webhook, which asks about resizes.
+        # The controller also reviews the webhook's token, which comes with questions about resizes.
         *metrics_review_rules(),
-        # In which namespaces pods are gated, to compare with the controller's own selector.
+        # The objects that say in which namespaces pods are gated. The controller compares them with
+        # its own selector.
         *(
             permission(("get",), resource.plural, group=resource.group, names=(name,))
             for resource, name in CONFIGURATIONS

@@ -5,8 +5,9 @@ the controller's service account, because the policies that protect gates let on
 remove them. The Job's role adds what the account may not do otherwise: to delete the objects that
 gate pods, and to read a pod again that changed before its gate was removed.
 
-The Lease and the Secrets of certificates are not its business: the leader, which still runs, would
-make them again. They go with the controller's service account, which is their owner.
+The Job does not delete the Lease and the Secrets of certificates: the leader, which still runs,
+would create them again. Kubernetes deletes them with the controller's service account, which is
+their owner.
 """
 
 from typing import Final

@@ -89,7 +89,8 @@ class WorkloadSettings:
     placement: Mapping[str, Json] = field(default_factory=dict)
     """`nodeSelector`, `affinity` and `tolerations` of the pods, as in a pod's spec."""
     sidecars: Sequence[Mapping[str, Json]] = ()
-    """Containers beside the controller that count pods. The caller gives it their number."""
+    """Containers beside the controller that count pods. The caller adds their number to
+    `controller_options`."""
     tls: TlsChoice = DEFAULT_TLS
 
     def __post_init__(self) -> None:
@@ -204,7 +205,7 @@ def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
 def certificate_access(
     settings: WorkloadSettings, account: str, *, keeps: bool
 ) -> Iterator[Document]:
-    """The right to read the certificate, and for the one who keeps it the right to renew it."""
+    """The right to read the serving certificate; with `keeps`, also the right to renew it."""
     name, home = f"{account}-certificates", settings.namespace
     labels = labels_of("certificates")
     if keeps:

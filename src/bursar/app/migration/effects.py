@@ -111,7 +111,7 @@ async def _stop_operator(cluster: MovingCluster, state: State) -> None:
 
 
 async def _stop_controller(cluster: MovingCluster, state: State) -> None:
-    """Of AAQ, or on the way back of Bursar: it is the one that is there."""
+    """Scale the controller to zero: that of AAQ, or on the way back that of Bursar."""
     await _scale_to_zero(cluster, state.controller)
 
 

@@ -79,12 +79,15 @@ class Manifest:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it stays on the way back: quotas depend on it, or AAQ uses it under its name."""
+        """Whether the object stays on the way back.
+
+        It stays if quotas depend on it, or if AAQ has an object of the same name.
+        """
         return self.kind in _KEPT_KINDS
 
     @property
     def is_gate(self) -> bool:
-        """Whether new pods are gated, or gates protected, by this object of a policy."""
+        """Whether this is an object of a policy that gates new pods or protects gates."""
         return "AdmissionPolicy" in self.kind and self.key.name in {
             GATING_POLICY,
             PROTECTION_POLICY,

@@ -28,9 +28,9 @@ class Workload:
     wanted: int
     ready: int
     updated: int
-    """Replicas of the present pod template."""
+    """Replicas that have the current pod template."""
     is_observed: bool
-    """The status is about the present spec."""
+    """Whether the status is about the current spec."""
 
     @property
     def is_complete(self) -> bool:

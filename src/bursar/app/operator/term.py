@@ -74,7 +74,7 @@ class Cluster(Reader, Writer, Watcher, Protocol):
 class OperatorSettings:
     surroundings: Surroundings
     version: str
-    """The operator's own."""
+    """The version of the operator."""
 
     @property
     def home(self) -> str:

@@ -158,7 +158,7 @@ class DepartedQuotas:
         return self._due.get(key, math.inf) <= self._clock.monotonic()
 
     async def _ask(self, key: QuotaKey) -> bool | None:
-        """Whether the API server has the quota; None if it did not say so."""
+        """Whether the API server has the quota; None if it gave no clear answer."""
         try:
             return await self._exists(key)
         except NotFoundError:
@@ -177,7 +177,7 @@ class DepartedQuotas:
         elif not self._is_overdue(key):
             return  # Meanwhile it was created again, and perhaps deleted again.
         elif exists:
-            # The informer will bring it.
+            # The quota exists again. It stays in force until the informer shows it.
             self._keep(key, self._grace_s)
         else:
             del self._due[key]

@@ -1,4 +1,4 @@
-"""Other names for namespaces, pods, nodes and workloads, the same name for the same object.
+"""Replace the names of namespaces, pods, nodes and workloads, each name always by the same one.
 
 Labels and images keep their names, since selectors and sizes depend on them.
 """
@@ -32,7 +32,7 @@ _KINDS: Final = {"Namespace": "namespace", "Pod": "pod", "Node": "node"}
 
 
 class Anonymous:
-    """Gives each name another one when it first meets it."""
+    """Replaces names by invented ones such as `pod-1`, the same for each occurrence."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}

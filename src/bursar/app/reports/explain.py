@@ -35,12 +35,12 @@ class Answer(Enum):
 
     RUNS = "Runs"
     FITS = "Fits"
-    """It has no node yet, and at least one node would take it."""
+    """The pod has no node yet, and fits at least one node."""
     STARTING = "Starting"
     SUCCEEDED = "Succeeded"
     QUOTA = "WaitsForQuota"
     GATES = "WaitsForGates"
-    """It has scheduling gates that are not Bursar's."""
+    """The pod has scheduling gates that are not Bursar's."""
     NO_NODE = "NoNodeFits"
     UNKNOWN = "NotDecided"
     """Nodes or pods could not be read, so that nothing can be said about nodes."""
@@ -54,7 +54,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """What the nodes say to a pod."""
+    """Which nodes a pod fits, why the others refuse it, and what would change that."""
 
     verdicts: tuple[NodeVerdict, ...]
     message: str
@@ -70,7 +70,7 @@ class Placement:
 
     @property
     def is_never(self) -> bool:
-        """No node of the cluster is large enough, even if it were empty."""
+        """Whether no node of the cluster is large enough, even if it were empty."""
         return bool(self.too_large)
 
 
@@ -219,7 +219,7 @@ def _judged(placement: Placement, node_count: int) -> tuple[Answer, str]:
 
 
 def place(pod: Pod, surroundings: Surroundings, replicas: int = 1) -> Placement:
-    """Hold a pod against each node."""
+    """Check a pod against every node."""
     nodes = surroundings.nodes
     attempt = Attempt(pod, nodes, surroundings.namespaces)
     found = verdicts(attempt, nodes)

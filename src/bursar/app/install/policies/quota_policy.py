@@ -150,7 +150,7 @@ def _validation(expression: str, message: str, first: str = "", path: str = "") 
 
 
 def _none(names: str, message: str) -> Document:
-    """No name of a variable; the message is about the first."""
+    """A validation that a list of names is empty; its message is about the first name."""
     first = f"variables.{names}[0]"
     return _validation(
         f"variables.{names}.size() == 0", message, first, f"'spec.hard[' + {first} + ']'"

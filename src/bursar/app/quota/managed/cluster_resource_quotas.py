@@ -25,7 +25,7 @@ OnQuota = Callable[[Sighting[QuotaObject]], None]
 
 
 def _ignore(_seen: Sighting[QuotaObject]) -> None:
-    """Nothing follows the quotas yet."""
+    """Do nothing. The default while no caller follows the quotas."""
 
 
 @dataclass(eq=False)

@@ -70,7 +70,8 @@ GATING_OBJECTS: Final = (
 LIMIT_OBJECTS: Final = (
     (_admission("ValidatingAdmissionPolicyBinding"), Key("", WAITING_PODS_POLICY)),
 )
-"""The objects that refuse pods where too many wait: none waits any more, but no leader says so."""
+"""The objects that refuse new pods of full namespaces. They are deleted too: without a leader, a
+namespace would stay full although no pod waits in it any more."""
 PROTECTION_OBJECTS: Final = (
     (_admission("ValidatingAdmissionPolicyBinding"), Key("", PROTECTION_POLICY)),
     (_admission("ValidatingWebhookConfiguration"), Key("", PROTECTION_WEBHOOKS)),
@@ -178,7 +179,7 @@ async def release_all(
 
 
 def _nothing() -> None:
-    """No progress is shown: the number of pods is not known in advance."""
+    """Show no progress, because the number of pods is not known in advance."""
 
 
 async def _release(
