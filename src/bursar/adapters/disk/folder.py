@@ -1,4 +1,4 @@
-"""What a scan remembers of one folder, and what one look at it finds."""
+"""What is kept of one folder between two scans, and what one scan finds in it."""
 
 from array import array
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Rooms:
 
 
 class Folder:
-    """What is remembered of one folder of a volume. A volume can have 50,000 of them."""
+    """What is kept of one folder between two scans. A volume can have 50,000 folders."""
 
     __slots__ = (
         *("name", "parent", "inode", "changed_ns", "is_racy", "is_gone", "scanned_ms"),
@@ -74,7 +74,7 @@ class Folder:
 
 @dataclass(slots=True)
 class Listing:
-    """What one look at a folder found."""
+    """What one scan found in a folder."""
 
     blocks: int
     entries: int = 1

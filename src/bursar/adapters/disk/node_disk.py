@@ -45,7 +45,7 @@ class Counter(Protocol):
         """The size of a volume; None if it has to be scanned."""
 
     def forget_gone(self) -> int:
-        """Give back what volumes held that are gone; return how many there were."""
+        """Release what is kept for volumes that do not exist any more; return their number."""
 
 
 class NodeDisk:

@@ -225,7 +225,7 @@ class FolderTree:
             try:
                 found = os.stat(name, dir_fd=opened, follow_symlinks=False)
             except OSError:
-                # It was deleted, so its folder has another stamp and is scanned again.
+                # The file was deleted, so its folder has another stamp and is scanned again.
                 continue
             if found.st_nlink > 1 or stat.S_ISDIR(found.st_mode):
                 folder.is_racy = True
@@ -265,7 +265,7 @@ class FolderTree:
             return
         listing: Listing | None = None
         try:
-            # Before the files: a change during the scan gives the folder another stamp.
+            # Read the stamp before the files: a change during the scan makes it another one.
             before = os.fstat(opened)
             listing = Listing(blocks=before.st_blocks)
             yield from self._list(opened, listing, folder)
@@ -303,7 +303,7 @@ class FolderTree:
                 try:
                     found = entry.stat(follow_symlinks=False)
                 except OSError:
-                    # It was deleted meanwhile, so the folder has another stamp.
+                    # The entry was deleted meanwhile, so the folder has another stamp.
                     continue
                 if found.st_dev != device:
                     continue

@@ -43,7 +43,7 @@ from bursar.wire.cluster.status import EnvelopeError, decode_list
 DEFAULT_LIMITS: Final = Limits()
 VERSION_PATH: Final = "/version"
 VERSIONS: Final = Resource("", "", "version", "Info", is_namespaced=False)
-"""What errors call the answer of `VERSION_PATH`, which is no API object."""
+"""Stands in errors for the response of `VERSION_PATH`, which is no API object."""
 IDLE_SECONDS: Final = 90.0
 """Longest silence of a watch. Bookmarks arrive about every minute, so it is dead after this."""
 WATCH_SECONDS_MIN: Final = 300

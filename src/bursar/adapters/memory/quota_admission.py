@@ -39,7 +39,7 @@ class FullQueues(Protocol):
 
     @property
     def most(self) -> int:
-        """Pods of one namespace that may wait."""
+        """Maximum number of waiting pods of one namespace."""
 
     @property
     def names(self) -> frozenset[str]: ...

@@ -302,7 +302,7 @@ class MemoryCluster:
     async def bind(
         self, pod: Key, uid: str, node: str, *, send_by: float, timeout_seconds: float
     ) -> None:
-        """Bind the pod of this uid; nothing is late here. Raises `ConflictError`."""
+        """Bind the pod of this uid. The time limits have no effect here. Raises `ConflictError`."""
         del send_by, timeout_seconds
         kind = self.objects.kinds.of(PODS)
         present = self.objects.get(kind, pod)

@@ -104,7 +104,10 @@ class Stream:
             await asyncio.wait({sleeper})
 
     def _seen(self, change: Change) -> WatchEvent | None:
-        """The event of a change; None if no selector matches. No longer matching is a deletion."""
+        """The event of a change; None if the watch does not select the object.
+
+        An object that no longer matches the selectors counts as deleted.
+        """
         if self.selection.namespace not in {"", change.key.namespace}:
             return None
         before, after = change.before, change.after

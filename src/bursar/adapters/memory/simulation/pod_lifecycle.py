@@ -31,7 +31,8 @@ from bursar.wire.structs.fields import FieldError, decode_time
 FINISHES_AFTER: Final = "bursar.io/finishes-after"
 RESIZES_AFTER: Final = "bursar.io/resizes-after"
 RESIZES_TO: Final = "bursar.io/resizes-to"
-"""Amounts that the first container asks for then, such as `cpu=2,memory=4Gi`."""
+"""Annotation: what the first container requests after the time in `RESIZES_AFTER`, such as
+`cpu=2,memory=4Gi`."""
 RESIZE: Final = "resize"
 REASON_DEFERRED: Final = "Deferred"
 _NANOS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -63,7 +64,7 @@ class Memory:
     ending_at: datetime | None = None
     resized_at: datetime | None = None
     has_asked: bool = False
-    """Whether the resize of the annotation was asked for. It is asked for once."""
+    """Whether the resize that the annotations describe was requested. It is requested once."""
     orphaned_at: datetime | None = None
 
 

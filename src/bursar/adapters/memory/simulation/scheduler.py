@@ -112,7 +112,7 @@ class Scheduler:
             self._queue.drop(key)
             self._put_on_node(key, pod)
         elif held is None:
-            # If the pod was bound here, this event is older than the binding.
+            # If `held` is set, the scheduler has bound the pod, and this event is older than that.
             if self._is_ours(pod):
                 self._queue.put(Waiting(pod=pod, body=body))
             else:

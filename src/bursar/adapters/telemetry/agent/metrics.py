@@ -19,6 +19,6 @@ class Events(Protocol):
 
 
 def agent_metrics(families: Iterable[Family], events: Events | None) -> bytes:
-    """In Prometheus's text format; `events` is None where none are written."""
+    """Metrics in Prometheus's text format. `events` is None if the agent writes no events."""
     told = () if events is None else event_families(events.dropped, events.waiting)
     return exposition(chain(families, told, process_families()))

@@ -215,7 +215,10 @@ def drift_families(drift: Drift | None) -> Iterator[Family]:
 
 
 def informer_families(informers: Sequence[RunningInformer]) -> Iterator[Family]:
-    """Several informers of one resource, each of one object, are one series: labels are unique."""
+    """Counters of informers by resource.
+
+    If several informers watch single objects of one resource, they are added up in one series.
+    """
     by_resource: dict[str, list[RunningInformer]] = {}
     for informer in informers:
         by_resource.setdefault(str(informer.resource), []).append(informer)

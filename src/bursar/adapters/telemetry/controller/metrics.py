@@ -75,7 +75,7 @@ def _policies(term: Term) -> Iterator[Family]:
 
 
 class Loop(Protocol):
-    """What is known of a reconcile loop."""
+    """What metrics read of a reconcile loop."""
 
     @property
     def counters(self) -> ReconcileCounters: ...

@@ -1,4 +1,4 @@
-"""Metrics of the operator: what the AAQ object is told, and what was done to its installation."""
+"""Metrics of the operator: the status of the AAQ object, and writes to the installation."""
 
 from collections.abc import Iterator
 from itertools import chain

@@ -66,7 +66,10 @@ def _is_suspended(owner: Raw) -> bool:
 
 
 def _completion(owner: Raw, now: datetime) -> Raw:
-    """The API accepts `Complete` only after, or with, `SuccessCriteriaMet`."""
+    """The status of a complete Job.
+
+    The API accepts the condition `Complete` only together with `SuccessCriteriaMet` or after it.
+    """
     reached = {"status": "True", "reason": "CompletionsReached", "lastProbeTime": timestamp(now)}
     message = "Reached expected number of succeeded pods"
     conditions = [
