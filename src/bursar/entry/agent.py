@@ -125,7 +125,7 @@ class _NoInventory:
 
 @dataclass(slots=True, kw_only=True)
 class _Cluster:
-    """What there is only with an API server."""
+    """The parts of an agent that need an API server."""
 
     inventory: WatchedInventory | None = None
     recorder: EventRecorder[DeviceReason] | None = None
@@ -317,7 +317,7 @@ async def _work(
         kubelet = MeasuredKubelet(socket, SYSTEM_CLOCK)
         found = _composed(settings, cluster, source, kubelet, sources=sources)
         if settings.disk is not None:
-            # Agents without it need not load it.
+            # Imported here, because an agent without --disk need not load it.
             from bursar.entry.agent_disk import DiskNeeds, disk_part  # noqa: PLC0415
 
             needs = DiskNeeds(
@@ -377,7 +377,7 @@ async def _run(found: _Agent, state: StateDump) -> None:
 
     state.report = report
     try:
-        # The pages first: if they cannot be had, no client has found a socket yet.
+        # The HTTP server starts first: if it cannot listen, no client has found a socket yet.
         async with _shown(found, report), asyncio.TaskGroup() as tasks:
             cluster = found.cluster
             for work in (cluster.inventory, cluster.recorder, cluster.pods):
@@ -406,7 +406,7 @@ async def _serve(found: _Agent) -> None:
 
 
 async def _tell_of_trouble(pods: NodePods) -> None:
-    """A line when the pods can no longer be read, and one when they can again."""
+    """Log when the pods can no longer be read, and when they can be read again."""
     was_failing = False
     while True:
         await SYSTEM_CLOCK.sleep(TROUBLE_SECONDS)

@@ -69,7 +69,7 @@ async def follow_clients(profile: TlsProfile, certificate: Certificate) -> None:
 
 
 def served(certificate: Certificate) -> ServedCertificate:
-    """What metrics say of a certificate."""
+    """What metrics read of a certificate."""
     newest = certificate.newest
     return ServedCertificate(not_after=newest.not_after, loads=newest.loads, invalid=newest.invalid)
 

@@ -63,7 +63,7 @@ def open_tracer(
     if settings is None:
         return None
     try:
-        # A process that does not trace must not load it.
+        # A process that does not trace must not load this module.
         from bursar.adapters.telemetry.tracing.exporter import (  # noqa: PLC0415
             OtlpSettings,
             OtlpTracer,

@@ -261,10 +261,10 @@ def _require_resource(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """Which nodes of which cluster."""
+    """The nodes that a command changes, and their cluster."""
 
     node: str | None
-    """None for all that the selector selects."""
+    """Name of the node; None for all nodes that `selector` selects."""
     selector: str
     kubeconfig: str | None
     context: str
@@ -379,7 +379,7 @@ class _Line:
         )
 
     def document(self) -> dict[str, object]:
-        """Amounts are texts, as in objects of Kubernetes."""
+        """The line for `-o json` and `-o yaml`. Amounts are texts, as in objects of Kubernetes."""
         return {
             "node": self.node,
             "resource": self.resource,

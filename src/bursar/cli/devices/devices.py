@@ -112,13 +112,17 @@ class _Origin:
 
     @property
     def is_cluster_read(self) -> bool:
-        """A response of kubelet is enough, unless an option names the cluster."""
+        """Whether a cluster is read: if an option names one, or no other source is given."""
         reading = self.reading
         names_cluster = reading.kubeconfig is not None or bool(reading.context or self.node)
         return reading.is_live and (names_cluster or (self.dump is None and self.socket is None))
 
     def place(self, *, is_free: bool) -> str:
-        """The namespace to show; empty for all. Nodes and kubelet's response have pods of all."""
+        """The namespace to show; empty for all.
+
+        A node, kubelet's response and files are shown with the pods of all namespaces, unless `-n`
+        is given.
+        """
         reading = self.reading
         is_whole_cluster = reading.is_live and self.dump is None and self.socket is None
         if reading.namespace is not None or (is_whole_cluster and not self.node and not is_free):

@@ -89,7 +89,7 @@ def check(reading: Reading, at: str | None, format: Format) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Of which pods to speak, and the time for expressions."""
+    """The pods to show, and the time that expressions see."""
 
     place: str
     selects: Selects

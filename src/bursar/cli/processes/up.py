@@ -130,7 +130,7 @@ def _show_live(processes: Processes, settings: UpSettings, title: str) -> None:
             context = click.get_current_context()
 
             def work(show: Callable[[Overview], None], stop: Stop) -> Overview:
-                # Texts of errors depend on the command, which each thread has to be told.
+                # Texts of errors depend on click's context, which each thread has to enter.
                 with context.scope(cleanup=False):
                     return processes.up(settings, show, stop)
 

@@ -190,7 +190,10 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
 
 
 def peer_pod_settings(chosen: Mapping[str, Any]) -> PeerPodSettings:
-    """Options go before the environment; an empty variable is as good as none."""
+    """Settings of the rewrite of peer pods.
+
+    An option wins over its environment variable. An empty variable counts as not set.
+    """
     named = [each.strip() for each in os.environ.get(TARGET_CLASSES, "").split(",")]
     options = {
         **chosen,

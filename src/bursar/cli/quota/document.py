@@ -101,7 +101,7 @@ def _key(key: QuotaKey) -> Document:
 
 
 def _time(seconds: int) -> str | None:
-    """As Kubernetes writes times; null if the object does not say."""
+    """A time as Kubernetes writes it; null if the object has none."""
     if seconds == 0:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

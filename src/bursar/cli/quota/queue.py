@@ -1,4 +1,4 @@
-"""`bursar queue`: who waits for room in a quota, what each lacks, and who is ahead."""
+"""`bursar queue`: which pods wait for room in a quota, what each lacks, and which are ahead."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

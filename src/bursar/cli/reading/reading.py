@@ -65,7 +65,7 @@ class Objects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the command line says about where to read, and of which objects to speak."""
+    """The options that say where to read, and which objects to show."""
 
     files: Sequence[str] = ()
     is_recursive: bool = False
@@ -90,10 +90,10 @@ class Reading:
 
     @property
     def place(self) -> str:
-        """The one namespace to speak of; empty for all of them.
+        """The namespace to show; empty for all.
 
-        As kubectl: of a cluster the namespace of the context, unless `-n` or `-A` is given. Of
-        files, all that they contain.
+        As in kubectl, it is the namespace of the context for a cluster, unless `-n` or `-A` is
+        given. Files are shown with all their namespaces, unless `-n` is given.
         """
         if self.namespace is not None:
             return self.namespace
@@ -192,7 +192,7 @@ class Reading:
                 return await work(cluster)
 
             async def again() -> None:
-                # While following, a verb's verdict has no consequence.
+                # While the command follows the cluster, exit codes of single rounds are ignored.
                 await work(cluster)
                 # Output must not wait in a buffer.
                 sys.stdout.flush()
@@ -239,7 +239,7 @@ class Reading:
                     _tell(line)
 
             def show_again() -> None:
-                # While following, a verb's verdict has no consequence.
+                # While the command follows the cluster, exit codes of single rounds are ignored.
                 show(self._objects_of(collection, kept, tell_once))
                 # Output must not wait in a buffer.
                 sys.stdout.flush()

@@ -80,9 +80,10 @@ disk_options: Final = together(
 
 
 def disk_from(chosen: Mapping[str, Any]) -> DiskSettings | None:
-    """None without --disk. Raises `click.UsageError` if options need --disk.
+    """Settings of the accounting; None without --disk.
 
-    Raises `click.BadParameter` if one cannot be read.
+    Raises `click.UsageError` for options that have no effect without --disk, and
+    `click.BadParameter` for an option that cannot be read.
     """
     if not chosen["disk"]:
         if given := given_options(*ONLY_WITH_DISK):

@@ -71,7 +71,7 @@ class ResourceColumns:
         )
 
     def _all_columns(self) -> Iterator[tuple[Column, str, str]]:
-        # With one resource there is room for all of it.
+        # A table of one resource has room for all its columns.
         is_roomy = len([name for name in self.resources if name != PODS]) == 1
         for resource in self.resources:
             is_hidden = not self.is_chosen and resource not in USUAL

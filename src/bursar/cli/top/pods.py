@@ -73,7 +73,7 @@ def pods(
 
 def _wanted(reading: Reading, group_by: Grouping | None, format: Format) -> Sequence[Wanted]:
     place = reading.place
-    # A tenant may not read nodes. Only percentages need them.
+    # Nodes are read only for percentages, because many tenants may not read nodes.
     needs_nodes = group_by is not None or format.output is Output.WIDE or format.is_document
     by_owner = group_by is not None and group_by.by is GroupBy.OWNER
     return [

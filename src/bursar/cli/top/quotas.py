@@ -83,7 +83,7 @@ def quotas(
     printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
-        # Counters remember what they were told, so a new state is told to new ones.
+        # Counters remember the objects that they were given, so each state needs new counters.
         uses = _uses(objects, processes.counting(settings), place, targeting)
         require_found("quota", names, {use.key.name for use in uses}, place)
         found = [
@@ -200,7 +200,7 @@ def _used(resource: str, used: Quantity | None, share: str) -> str:
 
 
 def _free(use: "QuotaUse") -> str:
-    """What is left; said in words if it is nothing, so that the eye finds it."""
+    """The cell for what is left: an amount, or a word that is easy to find if nothing is."""
     if not use.is_counted:
         return "not counted"
     if use.free is None:

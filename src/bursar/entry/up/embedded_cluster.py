@@ -46,7 +46,7 @@ from bursar.entry.up.watched_cluster import Shown
 EXAMPLE: Final = "examples/cluster"
 
 OBJECTS_PER_REPORT: Final = 250
-"""A cluster with fewer objects is there at once."""
+"""Objects after which the progress of loading is shown again."""
 
 JsonObject = Mapping[str, Json]
 
@@ -65,10 +65,10 @@ async def embedded_cluster(
     *,
     counting: CountingSettings,
 ) -> AsyncIterator[Shown]:
-    """A cluster in this process, living until it is left.
+    """Run a cluster in this process until the context ends.
 
-    It starts with what the state file holds and is kept there in the end. Without such a
-    file yet, or without a state at all, it starts with the manifests.
+    It starts with the objects of the state file, and is saved to it at the end. If the file does
+    not exist yet, or no state file is given, it starts with the manifests.
     """
     # The seed makes runs repeatable; nothing here is secret.
     source, luck = Random(seed), Random(seed)  # noqa: S311
@@ -85,7 +85,7 @@ async def embedded_cluster(
     )
     keeper.reader = cluster
     if _load_state(cluster, state):
-        # From where it began, the seed would give the names and uids that are there already.
+        # The bare seed would generate names and uids that saved objects have already.
         source.seed(f"{seed} {cluster.revision}")
         luck.seed(f"{seed} {cluster.revision}")
     else:
@@ -176,7 +176,7 @@ def _say_refused(body: JsonObject, error: ForbiddenError) -> None:
 
 
 def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:
-    """Whether there was a cluster to go on with."""
+    """Load the saved cluster. Returns whether there was one."""
     if state is None:
         return False
     _require_place_for(state)
@@ -195,7 +195,7 @@ def _save_state(cluster: MemoryCluster, state: Path | None) -> None:
 
 
 def _require_place_for(state: Path) -> None:
-    """Say now, and not after an hour, that the state cannot be saved."""
+    """Raise `BadInputError` at the start, and not at the end, if the state cannot be saved."""
     folder = state.resolve().parent
     if not folder.is_dir():
         raise BadInputError(f"{state}: the folder does not exist")
@@ -204,7 +204,7 @@ def _require_place_for(state: Path) -> None:
 
 
 def _simulated(body: JsonObject) -> JsonObject:
-    """A node of the embedded cluster is a simulated one, whatever its manifest says."""
+    """The object; a Node is marked as simulated, whatever its manifest says."""
     metadata = body.get("metadata")
     if body.get("kind") != "Node" or not isinstance(metadata, Mapping):
         return body

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS: Final = 0.25
 REST_FACTOR: Final = 4
-"""Between two looks at a cluster, rest at least this many times as long as a look takes."""
+"""Between two states, the cluster is left alone this many times as long as a state took."""
 SYNC_SECONDS_MAX: Final = 30
 REACH_SECONDS: Final = 2.0
 """How long the API server may take for its first answer."""
@@ -88,7 +88,7 @@ class _Run:
                 clear_start()
 
     async def _follow_shown(self) -> Overview:
-        """Show the cluster again and again; the last look is the answer."""
+        """Show the cluster again and again; return its last state."""
         async with self.opening as shown:
             say_start("waiting for the controller" if shown.view else "reading the cluster")
             watched = WatchedCluster(shown, self.story)
@@ -109,7 +109,7 @@ class _Run:
                 return watched.look()
 
     async def _wait_for(self, watched: WatchedCluster) -> None:
-        # The embedded cluster is always there; with very many pods it takes a while.
+        # The embedded cluster always answers, but takes long to list very many pods.
         most = SYNC_SECONDS_MAX if self.can_be_late else None
         try:
             async with asyncio.timeout(most):
@@ -142,7 +142,7 @@ def run_up(settings: UpSettings, show: Show, stop: "Stop | None" = None) -> Over
         stop=stop,
         can_be_late=choice.is_named,
     )
-    # Lines on standard error would spoil a screen; there, they are events.
+    # Lines on standard error would damage the screen, so the terminal application shows events.
     with warnings_as_text(None if stop is None else _StoryStream(story)):
         return asyncio.run(run())
 

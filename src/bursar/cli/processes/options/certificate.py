@@ -59,7 +59,10 @@ DEPENDENT: Final = (
 def keeper_from(
     chosen: Mapping[str, Any], namespace: str, source: TlsSource
 ) -> KeeperSettings | None:
-    """None if certificates are not kept. Raises `click.UsageError`."""
+    """Settings of the certificates that the leader keeps; None if it keeps none.
+
+    Raises `click.UsageError`.
+    """
     if not chosen["keep_certificates"]:
         return None
     if not source.secret:

@@ -55,7 +55,7 @@ sidecar_options: Final = together(
 
 
 def sidecars_from(chosen: Mapping[str, Any]) -> SidecarSettings | None:
-    """None without sidecars."""
+    """Settings of counting by sidecars; None without sidecars."""
     if not chosen["sidecars"]:
         return None
     if "sidecar_sockets" not in chosen:
