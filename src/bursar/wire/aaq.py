@@ -9,7 +9,7 @@ from bursar.core.cel.errors import EvalError
 from bursar.core.cel.times import duration_of
 from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.selectors.selector import LabelSelector, SelectorError, selector_of
-from bursar.core.operator.tls import TlsWish
+from bursar.core.operator.tls import TlsSecurityProfile
 from bursar.wire.documents.tree import Json
 from bursar.wire.quota.objects import RawSelector, label_selector
 from bursar.wire.structs.body import decode_body
@@ -56,7 +56,7 @@ class AaqSpec:
     sidecars: Sequence[Mapping[str, Json]] = ()
     """Containers of the sidecars, as they are written."""
     allows_cluster_quota: bool = False
-    tls: TlsWish | None = None
+    tls: TlsSecurityProfile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,13 +274,13 @@ def _mode(raw: _Calculator) -> VmiMode:
         raise FieldError(place, f"one of {known} is expected") from None
 
 
-def _tls(raw: _Tls | None) -> TlsWish | None:
+def _tls(raw: _Tls | None) -> TlsSecurityProfile | None:
     if raw is None:
         return None
     if raw.custom is None:
-        return TlsWish(profile=raw.type or "Intermediate")
-    return TlsWish(
-        profile="Custom",
+        return TlsSecurityProfile(type=raw.type or "Intermediate")
+    return TlsSecurityProfile(
+        type="Custom",
         version=raw.custom.min_t_l_s_version or "",
         ciphers=tuple(raw.custom.ciphers or ()),
     )

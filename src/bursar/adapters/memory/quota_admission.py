@@ -38,7 +38,7 @@ class FullQueues(Protocol):
     """The namespaces in which no more pods may wait."""
 
     @property
-    def most(self) -> int:
+    def pods_max(self) -> int:
         """Maximum number of waiting pods of one namespace."""
 
     @property
@@ -68,7 +68,7 @@ class QuotaAdmission:
             return _ALLOWED
         full = self.find_full_queues()
         if full is not None and request.key.namespace in full.names:
-            return Refused(message=queue_is_full(request.key.namespace, str(full.most)))
+            return Refused(message=queue_is_full(request.key.namespace, str(full.pods_max)))
         spec = pod.get("spec") or {}
         gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
         decision = judge_creation(

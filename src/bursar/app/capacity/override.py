@@ -20,7 +20,7 @@ from bursar.core.peerpods.capacity import (
     CapacityNode,
     Declaration,
     Settlement,
-    Terms,
+    SettleRules,
     settle,
     wanted_on,
 )
@@ -111,12 +111,12 @@ async def _override(
 ) -> OverrideResult:
     node = seen.item
     declared = _declared_again(node, request)
-    terms = Terms(
+    rules = SettleRules(
         taken=frozenset(request.amounts) if request.is_forced else frozenset(),
         is_cutting=request.is_forced,
     )
     settlements = tuple(
-        settle(node, resource, amount, used=used(node.name, resource), terms=terms)
+        settle(node, resource, amount, used=used(node.name, resource), rules=rules)
         for resource, amount in sorted(request.amounts.items())
         if resource not in declared
     )

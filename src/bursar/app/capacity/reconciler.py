@@ -23,7 +23,7 @@ from bursar.core.peerpods.capacity import (
     Declaration,
     Declared,
     Settlement,
-    Terms,
+    SettleRules,
     settle,
     wanted_on,
 )
@@ -134,7 +134,7 @@ class CapacityReconciler:
 
     def _settlements(self, node: CapacityNode) -> tuple[Settlement, ...]:
         wanted = wanted_on(node, self._declarations)
-        terms = Terms(
+        rules = SettleRules(
             contested=self._contested(node.name),
             may_withdraw=not node.problem
             and not any(declared.problems for declared in self._declared.values()),
@@ -145,7 +145,7 @@ class CapacityReconciler:
                 resource,
                 wanted.get(resource),
                 used=self.used(node.name, resource),
-                terms=terms,
+                rules=rules,
             )
             for resource in sorted(wanted.keys() | node.marked.keys())
         )

@@ -57,7 +57,7 @@ def full_text(full: FullQueues) -> str:
     Each name has a comma before and after it, so that a policy finds it by a search.
     """
     names = sorted(full.names)[:NAMESPACES_MAX]
-    return f"{full.most},{','.join(names)}," if names else ""
+    return f"{full.pods_max},{','.join(names)}," if names else ""
 
 
 def _names_in(text: str) -> tuple[str, ...]:
@@ -73,13 +73,13 @@ class QueueLimit:
         account: Informer[Sighting[str]],
         context: ReconcileContext,
         *,
-        most: int,
+        pods_max: int,
         record: RecordFull,
     ) -> None:
         self._books, self._account, self._context = books, account, context
         self._record = record
         self._is_changed = asyncio.Event()
-        self.full = FullQueues(most)
+        self.full = FullQueues(pods_max)
         self.reconciler: Final = Reconciler("queue", self._reconcile, context, WRITE_SECONDS)
 
     def notify(self) -> None:
@@ -94,7 +94,7 @@ class QueueLimit:
             await self._account.wait_synced()
             listed = [seen.item for seen in self._account.snapshot().objects()]
             # A namespace that a predecessor found full stays so until it opens at 90 %.
-            self.full = FullQueues(self.full.most, _names_in("".join(listed)))
+            self.full = FullQueues(self.full.pods_max, _names_in("".join(listed)))
             tasks.create_task(follow(self._account, self._enqueue, lambda _: None))
             while True:
                 self._is_changed.clear()
@@ -106,7 +106,7 @@ class QueueLimit:
         before = self.full.names
         for name in sorted(self.full.update(waiting_by_namespace(self._books))):
             LOG.warning("too many pods wait; new ones are refused", namespace=name)
-            self._record(name, self.full.most)
+            self._record(name, self.full.pods_max)
         if self.full.names != before:
             self.reconciler.enqueue([each.identity.key for each in self._accounts()])
 

@@ -212,7 +212,7 @@ class Term:
             self.books,
             self.sources.full_queues,
             reconciling,
-            most=self._context.waiting_pods_max,
+            pods_max=self._context.waiting_pods_max,
             record=self._context.record_full,
         )
         self.loop.on_decided = made.notify

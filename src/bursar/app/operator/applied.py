@@ -172,9 +172,9 @@ class AppliedObjects:
     async def prune(self, wanted: Iterable[Document]) -> list[str]:
         """Delete objects that carry the label and are not wanted. Definitions stay."""
         targets = set(map(target_of, wanted))
-        return await self.delete(each for each in self.every() if each not in targets)
+        return await self.delete(each for each in self.labelled_targets() if each not in targets)
 
-    def every(self) -> Iterator[Target]:
+    def labelled_targets(self) -> Iterator[Target]:
         """All objects with the label that may be deleted, in the order of their deletion."""
         for resource in DELETED:
             for seen in self.informers[resource].snapshot().values():

@@ -223,7 +223,7 @@ class QuotaLoop:
 
     def _tell_time(self) -> None:
         clock = self._clock
-        self.books.tell_time(int(clock.now().timestamp()), int(clock.monotonic()))
+        self.books.set_time(int(clock.now().timestamp()), int(clock.monotonic()))
 
     def _on_relisted(self) -> None:
         self._incomplete += 1

@@ -190,7 +190,7 @@ def _explain_waiting(
             next_steps=("ask an administrator to run the same command",),
             unchecked=surroundings.missing,
         )
-    placement = place(pod, surroundings, 1 if replicas is None else replicas)
+    placement = check_placement(pod, surroundings, 1 if replicas is None else replicas)
     answer, summary = _judged(placement, len(surroundings.nodes))
     return PodExplanation(
         pod=pod,
@@ -218,7 +218,7 @@ def _judged(placement: Placement, node_count: int) -> tuple[Answer, str]:
     return Answer.FITS, f"{those} {placement.best}"
 
 
-def place(pod: Pod, surroundings: Surroundings, replicas: int = 1) -> Placement:
+def check_placement(pod: Pod, surroundings: Surroundings, replicas: int = 1) -> Placement:
     """Check a pod against every node."""
     nodes = surroundings.nodes
     attempt = Attempt(pod, nodes, surroundings.namespaces)

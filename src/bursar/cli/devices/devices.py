@@ -83,7 +83,7 @@ def devices(  # noqa: PLR0913 - one for each option
     sources = {source.name: source for source in read_sources(sources_file)}
     view = _View(
         sources=sources,
-        namespace=origin.place(is_free=is_free),
+        namespace=origin.shown_namespace(is_free=is_free),
         node=node,
         is_free=is_free,
         is_check=is_check,
@@ -117,7 +117,7 @@ class _Origin:
         names_cluster = reading.kubeconfig is not None or bool(reading.context or self.node)
         return reading.is_live and (names_cluster or (self.dump is None and self.socket is None))
 
-    def place(self, *, is_free: bool) -> str:
+    def shown_namespace(self, *, is_free: bool) -> str:
         """The namespace to show; empty for all.
 
         A node, kubelet's response and files are shown with the pods of all namespaces, unless `-n`
@@ -126,7 +126,7 @@ class _Origin:
         reading = self.reading
         is_whole_cluster = reading.is_live and self.dump is None and self.socket is None
         if reading.namespace is not None or (is_whole_cluster and not self.node and not is_free):
-            return reading.place
+            return reading.shown_namespace
         return ""
 
     def show(self, sources: Sequence[Source], view: "_View") -> int:

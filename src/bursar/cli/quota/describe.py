@@ -70,7 +70,7 @@ def quota(
                 inventory,
                 now_s,
                 name=name,
-                namespace=reading.place or None,
+                namespace=reading.shown_namespace or None,
                 targeting=targeting,
             )
             if _is_selected(report, objects)
@@ -89,16 +89,19 @@ def _wanted(reading: Reading, counting: "Counting") -> Sequence[Wanted]:
     """What a report on the quotas of the place needs."""
     if not reading.is_live:
         return ()
-    place = reading.place
+    shown_namespace = reading.shown_namespace
     cluster_wide = _optional(QUOTAS[QuotaKind.CLUSTER])
     # Pods that a cluster-wide quota may cover are in all namespaces.
     all_if = cluster_wide.resource
     return (
-        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=place, is_decoded=False),
-        _optional(QUOTAS[QuotaKind.NAMESPACED], place),
+        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=shown_namespace, is_decoded=False),
+        _optional(QUOTAS[QuotaKind.NAMESPACED], shown_namespace),
         cluster_wide,
-        Wanted(resource=PODS, namespace=place, all_if=all_if, is_decoded=False),
-        *(replace(_optional(kind.resource, place), all_if=all_if) for kind in counting.kinds),
+        Wanted(resource=PODS, namespace=shown_namespace, all_if=all_if, is_decoded=False),
+        *(
+            replace(_optional(kind.resource, shown_namespace), all_if=all_if)
+            for kind in counting.kinds
+        ),
         # After the pods, so that each pod's namespace is in the list.
         Wanted(resource=NAMESPACES, is_required=False, is_decoded=False),
     )
@@ -152,8 +155,8 @@ def _listing(reports: "Sequence[QuotaReport]", format: Format) -> Listing:
 
 def _nothing_found(reading: Reading, name: str | None) -> str:
     called = "" if name is None else f" called {printable(name)}"
-    place = f" in namespace {printable(reading.place)}" if reading.place else ""
+    where = f" in namespace {printable(reading.shown_namespace)}" if reading.shown_namespace else ""
     hint = ""
-    if reading.is_live and reading.place and reading.namespace is None:
+    if reading.is_live and reading.shown_namespace and reading.namespace is None:
         hint = " (-n names another one, -A means all)"
-    return f"{reading}: no quota{called}{place}{hint}"
+    return f"{reading}: no quota{called}{where}{hint}"

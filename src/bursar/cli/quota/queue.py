@@ -60,7 +60,7 @@ def queue(
         targeting=Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector),
         counting=lambda: processes.counting(settings),
         printer=ListingPrinter(format),
-        place=reading.place,
+        shown_namespace=reading.shown_namespace,
     )
     if not reading.is_live:
         return view.show_files()
@@ -74,7 +74,7 @@ class _View:
     counting: Callable[[], Counting]
     """Makes counters that know nothing yet. Reading tells them what they need."""
     printer: ListingPrinter
-    place: str
+    shown_namespace: str
     """The namespace to show; empty for all."""
 
     def show_files(self) -> int:
@@ -95,13 +95,13 @@ class _View:
         try:
             inventory = await self._read(cluster, "")
         except ForbiddenError:
-            if not self.place:
+            if not self.shown_namespace:
                 raise
-            where = printable(self.place)
+            where = printable(self.shown_namespace)
             click.echo(
                 f"bursar: you may not list all namespaces; positions are within {where}", err=True
             )
-            inventory = await self._read(cluster, self.place)
+            inventory = await self._read(cluster, self.shown_namespace)
         return self._show(inventory, selects)
 
     async def _read(self, cluster: LiveCluster, namespace: str) -> Inventory:
@@ -118,10 +118,10 @@ class _View:
         rows = tuple(
             queue_row(waiting, charge_parts(explain, waiting.row), now)
             for waiting in queue_report(inventory, self.targeting, int(now.timestamp()))
-            if self.place in {"", waiting.row.namespace}
+            if self.shown_namespace in {"", waiting.row.namespace}
             and selects(waiting.row.namespace, waiting.row.name)
         )
-        place = f" in namespace {printable(self.place)}" if self.place else ""
-        nothing = f"no pod waits for a quota{place}"
+        where = f" in namespace {printable(self.shown_namespace)}" if self.shown_namespace else ""
+        nothing = f"no pod waits for a quota{where}"
         self.printer.show(Listing(columns=QUEUE_COLUMNS, rows=rows, nothing=nothing))
         return OK

@@ -89,7 +89,7 @@ class Reading:
         return ", ".join(map(printable, self.files or (self.kustomization or "",)))
 
     @property
-    def place(self) -> str:
+    def shown_namespace(self) -> str:
         """The namespace to show; empty for all.
 
         As in kubectl, it is the namespace of the context for a cluster, unless `-n` or `-A` is
@@ -212,7 +212,7 @@ class Reading:
         from bursar.app.cluster.sighting import locate  # noqa: PLC0415
 
         query = Query(
-            namespace=self.place if resource.is_namespaced else "",
+            namespace=self.shown_namespace if resource.is_namespaced else "",
             label_selector=str(self.selector or ""),
             field_selector=str(self.field_selector or ""),
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
     from bursar.app.reports.node import NodeReport
     from bursar.app.reports.pod import PodReport, Written
-    from bursar.app.reports.replicas import ReplicasReport, Scene
+    from bursar.app.reports.replicas import ReplicasReport, ScalingObjects
     from bursar.cli.output.listing import Listing
     from bursar.core.model.admission.admit import Policies
     from bursar.core.model.node import Node
@@ -56,14 +56,16 @@ def pod(name: str | None, reading: Reading, format: Format) -> int:
     """
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     wanted = [
-        Wanted(resource=PODS, namespace=reading.place if reading.is_live else ""),
+        Wanted(resource=PODS, namespace=reading.shown_namespace if reading.is_live else ""),
         Wanted(resource=NODES, is_required=False),
     ]
 
     def show(objects: Objects) -> int:
         described = list(_described_pods(name, reading, objects))
         if not described:
-            raise BadInputError(_nothing_found("pod", name, reading, place=reading.place))
+            raise BadInputError(
+                _nothing_found("pod", name, reading, shown_namespace=reading.shown_namespace)
+            )
         printer.show(_listing_of_pods(described, format))
         return OK if all(each.report.is_valid for each in described) else NO
 
@@ -87,11 +89,11 @@ def _described_pods(
 
     manifests = objects.manifests
     nodes = {node.name: node for node in manifests.nodes}
-    policies, scene = _policies(manifests), _scene(manifests)
+    policies, scaling = _policies(manifests), _scaling(manifests)
     for pod, template, written in _pods(manifests):
         if (
             name not in {None, pod.name}
-            or reading.place not in {"", pod.namespace}
+            or reading.shown_namespace not in {"", pod.namespace}
             or not objects.is_selected(written.kind, pod.namespace, pod.name)
         ):
             continue
@@ -104,7 +106,9 @@ def _described_pods(
         )
         replicas = None
         if template is not None:
-            replicas = replicas_report(template, report.pod, report.requests, report.limits, scene)
+            replicas = replicas_report(
+                template, report.pod, report.requests, report.limits, scaling
+            )
         owner = "" if template is None else _owner(template)
         yield _DescribedPod(report, written.kind, owner, replicas)
 
@@ -165,12 +169,12 @@ def _policies(manifests: "Manifests") -> "Policies":
     )
 
 
-def _scene(manifests: "Manifests") -> "Scene":
-    from bursar.app.reports.replicas import scene_of  # noqa: PLC0415 - imports placement
+def _scaling(manifests: "Manifests") -> "ScalingObjects":
+    from bursar.app.reports.replicas import scaling_objects  # noqa: PLC0415 - imports placement
     from bursar.core.model.defaulting import node_with_defaults  # noqa: PLC0415
 
     nodes = [node_with_defaults(node) for node in manifests.nodes]
-    return scene_of(manifests.autoscalers, nodes, DEFAULT_NAMESPACE)
+    return scaling_objects(manifests.autoscalers, nodes, DEFAULT_NAMESPACE)
 
 
 def _owner(template: "WorkloadTemplate") -> str:
@@ -261,12 +265,12 @@ def _listing_of_nodes(
 # ------------------------------------------------------------------ both
 
 
-def _nothing_found(what: str, name: str | None, reading: Reading, place: str = "") -> str:
+def _nothing_found(what: str, name: str | None, reading: Reading, shown_namespace: str = "") -> str:
     wanted = f"no {what}"
     if name is not None:
         wanted += f" called {printable(name)}"
-    if place:
-        wanted += f" in namespace {printable(place)}"
+    if shown_namespace:
+        wanted += f" in namespace {printable(shown_namespace)}"
         if reading.is_live and reading.namespace is None:
             wanted += " (-n names another one, -A means all)"
     return f"{reading}: {wanted}"

@@ -118,7 +118,7 @@ def _of_files(
     for value in objects.manifests.values:
         kind = str(value["kind"])
         read = {name: plain(part) for name, part in value.items()}
-        if kind in known and (not known[kind] or reading.place in {"", _namespace(read)}):
+        if kind in known and (not known[kind] or reading.shown_namespace in {"", _namespace(read)}):
             yield read
 
 

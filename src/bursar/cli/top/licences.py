@@ -77,7 +77,7 @@ def _by_pool(lines: Sequence[PoolLine]) -> Listing:
     )
 
 
-def _by_namespace(lines: Sequence[PoolLine], place: str) -> Listing:
+def _by_namespace(lines: Sequence[PoolLine], shown_namespace: str) -> Listing:
     return Listing(
         columns=(*map(Column, ("NAME", "NAMESPACE")), *HOLDING_COLUMNS),
         rows=tuple(
@@ -88,7 +88,7 @@ def _by_namespace(lines: Sequence[PoolLine], place: str) -> Listing:
             )
             for line in lines
             for namespace, each in line.namespaces.items()
-            if place in {"", namespace}
+            if shown_namespace in {"", namespace}
         ),
         nothing="no pod requests a ClusterResource" if lines else "no ClusterResource",
         # A pool's document has its namespaces.
@@ -128,11 +128,11 @@ def _document(line: PoolLine) -> dict[str, object]:
         "shares": [
             {
                 "name": name,
-                "namespace": place,
+                "namespace": namespace,
                 "maximum": str(account.hard_quantity),
                 "used": str(account.used),
             }
-            for (name, place), account in sorted(state.shares.items())
+            for (name, namespace), account in sorted(state.shares.items())
         ],
         "namespaces": [
             {"namespace": name, **_holding(each)} for name, each in line.namespaces.items()

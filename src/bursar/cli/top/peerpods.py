@@ -54,7 +54,7 @@ def peerpods(*, reading: Reading, resource: str, format: Format) -> int:
     return reading.show([Wanted(resource=NODES), Wanted(resource=PODS)], show)
 
 
-def _report(objects: Objects, resource: str, place: str) -> CapacityReport:
+def _report(objects: Objects, resource: str, shown_namespace: str) -> CapacityReport:
     manifests = objects.manifests
     nodes = [
         node_with_defaults(node)
@@ -67,7 +67,7 @@ def _report(objects: Objects, resource: str, place: str) -> CapacityReport:
         row_of(with_defaults(pod))
         for pod in manifests.pods
         if (is_all or pod.node_name in chosen or not pod.node_name)
-        and (pod.node_name or place in {"", pod.namespace})
+        and (pod.node_name or shown_namespace in {"", pod.namespace})
     ]
     return capacity_report(nodes, rows, resource)
 

@@ -23,8 +23,8 @@ METRICS = (NODE_METRICS, POD_METRICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What there is to add up."""
+class TopObjects:
+    """The pods and nodes that a subverb of `bursar top` adds up."""
 
     pods: Sequence[CountedPod]
     nodes: Sequence[Node]
@@ -32,9 +32,9 @@ class Found:
     templates: int
     """Workloads whose pods do not exist yet."""
 
-    def nothing(self, what: str, place: str = "") -> str:
-        """What to say if there is nothing to list."""
-        where = f" in namespace {printable(place)}" if place else ""
+    def nothing(self, what: str, shown_namespace: str = "") -> str:
+        """The message if there is nothing to list."""
+        where = f" in namespace {printable(shown_namespace)}" if shown_namespace else ""
         text = f"no {what} found{where}"
         if self.templates:
             text += (
@@ -44,11 +44,14 @@ class Found:
         return text
 
 
-def found_in(objects: Objects) -> Found:
-    """The objects with the API server's defaults. Metrics that cannot be read are left out."""
+def top_objects(objects: Objects) -> TopObjects:
+    """Pods, nodes and usage of what was read, with the API server's defaults.
+
+    Metrics that cannot be read are left out.
+    """
     manifests = objects.manifests
     usage = _usage(objects, POD_METRICS)
-    return Found(
+    return TopObjects(
         pods=counted_pods(map(placed, manifests.pods), usage),
         nodes=[node_with_defaults(node) for node in manifests.nodes],
         node_usage={name: amounts for (_, name), amounts in _usage(objects, NODE_METRICS).items()},

@@ -163,7 +163,7 @@ def _row(node: str, statements: list[_Statement], disagreements: "_Disagreements
         numa=next((each.numa for each in statements if each.numa is not None), None),
         share=max(shares, default=100),
         sources=_distinct(each.source for each in statements),
-        disagreements=_distinct(disagreements.about(statements)),
+        disagreements=_distinct(disagreements.between(statements)),
     )
 
 
@@ -192,8 +192,8 @@ class _Disagreements:
             by_source = self._devices.setdefault((each.pod, each.resource), {})
             by_source.setdefault(each.source, []).append(each.device)
 
-    def about(self, statements: list[_Statement]) -> Iterator[str]:
-        """What is wrong with one device of one pod, given all statements about it."""
+    def between(self, statements: list[_Statement]) -> Iterator[str]:
+        """The disagreements between all statements about one device of one pod."""
         first = statements[0]
         agreeing = {each.source for each in statements}
         for source, devices in self._devices[first.pod, first.resource].items():

@@ -351,10 +351,10 @@ class Books:
         that never goes back. Returns how many steps are left. What is due and was not done in this
         number of steps is done by the next `decide`.
         """
-        self.tell_time(now_s, now_s if steady_s is None else steady_s)
+        self.set_time(now_s, now_s if steady_s is None else steady_s)
         return self._fire(steps_max)
 
-    def tell_time(self, now_s: int, steady_s: int) -> None:
+    def set_time(self, now_s: int, steady_s: int) -> None:
         """Say what time it is before an event is entered. What is due is done by the next `decide`.
 
         Otherwise a pod that comes after a quiet hour would seem to have waited for an hour.

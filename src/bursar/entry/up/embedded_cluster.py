@@ -37,11 +37,11 @@ from bursar.app.names import DEFAULT_NAMESPACE
 from bursar.app.quota.views.read_model import NO_BOOKS, BooksView, view_of
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
-from bursar.cli.up.start_line import say_lasting, say_start
+from bursar.cli.up.start_line import print_line, show_progress_line
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.targeting import Targeting
 from bursar.entry.counting import open_counting
-from bursar.entry.up.watched_cluster import Shown
+from bursar.entry.up.watched_cluster import ShownCluster
 
 EXAMPLE: Final = "examples/cluster"
 
@@ -64,7 +64,7 @@ async def embedded_cluster(
     state: Path | None = None,
     *,
     counting: CountingSettings,
-) -> AsyncIterator[Shown]:
+) -> AsyncIterator[ShownCluster]:
     """Run a cluster in this process until the context ends.
 
     It starts with the objects of the state file, and is saved to it at the end. If the file does
@@ -97,7 +97,7 @@ async def embedded_cluster(
         async with Simulation(cluster, SYSTEM_CLOCK):
             working = asyncio.create_task(controller.run())
             try:
-                yield Shown(cluster, lambda: _view(controller))
+                yield ShownCluster(cluster, lambda: _view(controller))
             finally:
                 await end(working)
     finally:
@@ -127,7 +127,7 @@ def _controller(
 
 
 async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
-    say_start("reading the manifests")
+    show_progress_line("reading the manifests")
     written = read_objects_as_written(files or [packaged(EXAMPLE)], sys.stdin.buffer)
     await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
     try:
@@ -145,7 +145,7 @@ async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
 
 def _report(done: int, of: int) -> None:
     if done and done % OBJECTS_PER_REPORT == 0:
-        say_start(f"loaded {done:,} of {of:,} objects")
+        show_progress_line(f"loaded {done:,} of {of:,} objects")
 
 
 def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
@@ -153,7 +153,7 @@ def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
     for body in bodies:
         if is_for_no_cluster(body):
             what = printable(str(body.get("kind")))
-            say_lasting(f"left out: {what}, which is no object of a cluster")
+            print_line(f"left out: {what}, which is no object of a cluster")
         else:
             loaded.append(body)
     return loaded
@@ -166,13 +166,13 @@ def _say_passed_over(objects: Iterable[JsonObject]) -> None:
         for each in objects
     )
     for kind, count in sorted(counts.items()):
-        say_lasting(f"passed over {count} {kind}: the embedded cluster does not have this kind")
+        print_line(f"passed over {count} {kind}: the embedded cluster does not have this kind")
 
 
 def _say_refused(body: JsonObject, error: ForbiddenError) -> None:
     """Say that a quota or a LimitRange refused an object; the others are loaded."""
     kind = printable(str(body.get("kind")))
-    say_lasting(f"refused {kind}: {printable(error.message)}")
+    print_line(f"refused {kind}: {printable(error.message)}")
 
 
 def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:

@@ -21,11 +21,11 @@ from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
 from bursar.cli.processes.options.process import ClusterChoice
 from bursar.cli.processes.up import UpSettings
-from bursar.cli.up.start_line import clear_start, say_start
+from bursar.cli.up.start_line import clear_progress_line, show_progress_line
 from bursar.entry.lifetime.log_output import warnings_as_text
 from bursar.entry.process import cluster_access
 from bursar.entry.up.embedded_cluster import embedded_cluster
-from bursar.entry.up.watched_cluster import Shown, WatchedCluster
+from bursar.entry.up.watched_cluster import ShownCluster, WatchedCluster
 
 if TYPE_CHECKING:
     from bursar.cli.up.stop import Stop
@@ -44,7 +44,7 @@ Show = Callable[[Overview], None]
 class _Run:
     """One run, until SIGTERM, SIGINT, `stop` or the end of the given time."""
 
-    opening: AbstractAsyncContextManager[Shown]
+    opening: AbstractAsyncContextManager[ShownCluster]
     story: Story
     seconds: float | None
     show: Show
@@ -85,20 +85,22 @@ class _Run:
             return await self._follow_shown()
         finally:
             if not self.began:
-                clear_start()
+                clear_progress_line()
 
     async def _follow_shown(self) -> Overview:
         """Show the cluster again and again; return its last state."""
         async with self.opening as shown:
-            say_start("waiting for the controller" if shown.view else "reading the cluster")
+            show_progress_line(
+                "waiting for the controller" if shown.view else "reading the cluster"
+            )
             watched = WatchedCluster(shown, self.story)
             async with watched.running():
                 await self._wait_for(watched)
-                clear_start()
+                clear_progress_line()
                 last: Overview | None = None
                 while not self.ended.is_set():
                     began = SYSTEM_CLOCK.monotonic()
-                    seen = watched.look()
+                    seen = watched.overview()
                     if seen != last:
                         last = seen
                         self.show(seen)
@@ -106,7 +108,7 @@ class _Run:
                     with suppress(TimeoutError):
                         rest = max(REFRESH_SECONDS, took * REST_FACTOR)
                         await asyncio.wait_for(self.ended.wait(), rest)
-                return watched.look()
+                return watched.overview()
 
     async def _wait_for(self, watched: WatchedCluster) -> None:
         # The embedded cluster always answers, but takes long to list very many pods.
@@ -180,12 +182,12 @@ class _StoryStream(io.StringIO):
 
 
 @asynccontextmanager
-async def _real_cluster(choice: ClusterChoice) -> AsyncIterator[Shown]:
+async def _real_cluster(choice: ClusterChoice) -> AsyncIterator[ShownCluster]:
     """The cluster of a kubeconfig, to be looked at. Raises `BadInputError`."""
     access = cluster_access(choice)
     await _require_answer(access)
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
-        yield Shown(client)
+        yield ShownCluster(client)
 
 
 async def _require_answer(access: ClusterAccess) -> None:

@@ -41,18 +41,18 @@ View = Callable[[], BooksView]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A cluster to look at."""
+class ShownCluster:
+    """A cluster that `bursar up` shows."""
 
     cluster: Cluster
     view: View | None = None
-    """The books that are kept of it in this process; None if they are kept elsewhere."""
+    """Returns the books of a controller in this process; None if there is no such controller."""
 
 
 class WatchedCluster:
     """The informers of a cluster. Nodes and pods are needed; the rest is shown as far as it can."""
 
-    def __init__(self, shown: Shown, story: Story) -> None:
+    def __init__(self, shown: ShownCluster, story: Story) -> None:
         cluster, random = shown.cluster, SystemRandom()
         self._cluster = cluster
         self._view = shown.view
@@ -121,8 +121,8 @@ class WatchedCluster:
     async def wait_synced(self) -> None:
         await asyncio.gather(*(each.wait_synced() for each in self._needed))
 
-    def look(self) -> Overview:
-        """The state as of now."""
+    def overview(self) -> Overview:
+        """The overview of the cluster as of now."""
         pods = [each.item for each in self._pods.snapshot().objects()]
         quotas = [each.item for informer in self._quotas for each in informer.snapshot().objects()]
         self._story.see(pods, SYSTEM_CLOCK.now())
