@@ -40,7 +40,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Reading, reading_options
+from bursar.cli.reading.reading import Reading, reading_nodes_options
 from bursar.cli.selectors import selector_from
 from bursar.cli.verbs import Verbs
 from bursar.core.model.defaulting import with_defaults
@@ -155,7 +155,7 @@ def unset(  # noqa: PLR0913 - one for each option
 
 @capacity.command(short_help="List capacity of nodes, its use, and the component that keeps it.")
 @click.argument("node", required=False)
-@reading_options
+@reading_nodes_options
 @format_options
 def get(*, node: str | None, reading: Reading, format: Format) -> int:
     """List the extended resources of all nodes, or of one.

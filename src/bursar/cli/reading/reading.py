@@ -349,25 +349,37 @@ def _all_options(namespace_help: str) -> options.Option:
     )
 
 
-_read_once: Final = _all_options("Only this namespace. Default: all.")
-_read_again: Final = options.together(
-    _all_options("Only this namespace. Default: that of the context; with files, all."),
-    click.option(
-        *("-w", "--watch", "is_watching"),
-        is_flag=True,
-        help="Show changes of the cluster as they come, until Ctrl-C.",
-    ),
+_BY_CONTEXT: Final = "Only this namespace. Default: that of the context; with files, all."
+_ALL: Final = "Only this namespace. Default: all."
+_NO_NAMESPACE: Final = "No effect: nodes have no namespace."
+_watch: Final = click.option(
+    *("-w", "--watch", "is_watching"),
+    is_flag=True,
+    help="Show changes of the cluster as they come, until Ctrl-C.",
 )
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about where to read; the command receives `reading: Reading`."""
-    return _read_again(_with_reading(command))
+    """Add the options about where to read; the command receives `reading: Reading`.
+
+    For a command that shows `reading.shown_namespace`.
+    """
+    return _all_options(_BY_CONTEXT)(_watch(_with_reading(command)))
+
+
+def reading_all_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `reading_options`, for a command that shows all namespaces unless `-n` names one."""
+    return _all_options(_ALL)(_watch(_with_reading(command)))
 
 
 def reading_once_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same without `-w`, for a command that reads all namespaces unless `-n` names one."""
-    return _read_once(_with_reading(command))
+    """As `reading_all_options`, without `-w`."""
+    return _all_options(_ALL)(_with_reading(command))
+
+
+def reading_nodes_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `reading_options`, for a command about nodes, which ignores `-n` and `-A`."""
+    return _all_options(_NO_NAMESPACE)(_watch(_with_reading(command)))
 
 
 def _with_reading(command: Callable[..., Any]) -> Callable[..., Any]:

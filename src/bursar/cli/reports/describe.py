@@ -13,7 +13,13 @@ from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.kinds import KindNames
 from bursar.cli.output.formats import Output, printable
 from bursar.cli.output.listing import Format, ListingPrinter, format_options
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_options
+from bursar.cli.reading.reading import (
+    DEFAULT_NAMESPACE,
+    Objects,
+    Reading,
+    reading_nodes_options,
+    reading_options,
+)
 
 if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
@@ -192,7 +198,7 @@ def _placed(pod: "Pod") -> "Pod":
 
 @describe.command(short_help="Show what kubectl describe node shows, and what still fits.")
 @click.argument("name", required=False)
-@reading_options
+@reading_nodes_options
 @format_options
 def node(name: str | None, reading: Reading, format: Format) -> int:
     """Show each node, or the one called NAME, with the pods that run on it.

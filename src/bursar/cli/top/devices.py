@@ -19,7 +19,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.choices import group_option, resource_option
 from bursar.cli.top.columns import ALL
 from bursar.cli.top.read import top_objects
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 @click.command(short_help="Show GPUs and other extended resources of nodes, and their holders.")
-@reading_options
+@reading_all_options
 @resource_option
 @group_option(GroupBy.RESOURCE)
 @format_options

@@ -1,4 +1,4 @@
-"""`bursar top disk`: which pods use the disks of nodes, and which the kubelet evicts for it."""
+"""`bursar top disk`: how much of nodes' disks pods use, and which pods the kubelet will evict."""
 
 import asyncio
 from typing import Any
@@ -52,7 +52,7 @@ def disk(  # noqa: PLR0913 - one for each option
     is_check: bool,
     output: Output,
 ) -> int:
-    """Show what pods use of their nodes' disks, and which the kubelet evicts for it, and when.
+    """Show what pods use of their nodes' disks, which pods the kubelet will evict, and when.
 
     The command reads the kubelets' own figures through the API server, with your
     right to `get` `nodes/proxy`. They are up to two minutes old. With --agent, it

@@ -20,19 +20,19 @@ from bursar.cli.output.listing import (
     format_options,
 )
 from bursar.cli.pools.source import pool_objects_of
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 
 HOLDING_COLUMNS = tuple(map(Column, ("USED", "PODS", "WAITING", "WAITING PODS")))
 
 
 @click.command(short_help="Show cluster-level resources such as licences.")
-@reading_options
+@reading_all_options
 @flag("--by-namespace", "Show what the pods of each namespace hold and wait for.")
 @format_options
 def licences(*, reading: Reading, by_namespace: bool, format: Format) -> int:
     """Show the capacity of ClusterResources, what pods hold of it, and what waits.
 
-    Used is what pods with a node request that have not ended. A pod without a node
+    Used is what pods with a node request; ended pods do not count. A pod without a node
     waits, unless it is behind a scheduling gate. -l selects ClusterResources. With
     -n, only rows of --by-namespace about that namespace are shown.
     """

@@ -24,7 +24,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
 from bursar.cli.top.columns import ALL, ResourceColumns, RowKind, line_document, resources_of
 from bursar.cli.top.read import METRICS, TopObjects, top_objects
@@ -32,7 +32,7 @@ from bursar.cli.top.read import METRICS, TopObjects, top_objects
 
 @click.command(short_help="Show what the pods of each namespace request, and of how much.")
 @names_argument
-@reading_options
+@reading_all_options
 @resource_option
 @group_option(GroupBy.LABEL)
 @format_options

@@ -19,7 +19,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
 from bursar.cli.top.columns import ALL, ResourceColumns, RowKind, line_document, resources_of
 from bursar.cli.top.read import METRICS, top_objects
@@ -28,7 +28,7 @@ from bursar.core.model.node import Node
 
 @click.command(short_help="Show how full nodes are, and what is free for new pods.")
 @names_argument
-@reading_options
+@reading_all_options
 @resource_option
 @group_option(GroupBy.LABEL)
 @format_options

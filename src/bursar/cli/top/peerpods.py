@@ -16,7 +16,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.columns import ALL
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
@@ -27,13 +27,13 @@ COLUMNS = tuple(map(Column, ("NODE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", 
 
 
 @click.command(short_help="Show VMs of peer pods, per node and in total.")
-@reading_options
+@reading_all_options
 @shown("--resource", VM_RESOURCE, "Extended resource to show.")
 @format_options
 def peerpods(*, reading: Reading, resource: str, format: Format) -> int:
     """Show how many peer-pod VMs each node offers, how many are used and free, and the demand.
 
-    Used is what pods on the node request that have not ended. Waiting is what pods
+    Used is what pods on the node request; ended pods do not count. Waiting is what pods
     without a node request. -l selects nodes. With -n, only pods of that namespace
     count as waiting; used counts the pods of all namespaces.
     """

@@ -34,12 +34,12 @@ certificate_options: Final = together(
     duration(
         "--certificate-renew-before",
         "0s",
-        "How long before their end certificates are renewed. 0s: a third of their life.",
+        "Renew certificates this long before they expire. 0s: a third of their life.",
     ),
     duration(
         "--ca-renew-before",
         "0s",
-        "How long before its end the CA is renewed. 0s: a third of its life.",
+        "Renew the CA this long before it expires. 0s: a third of its life.",
     ),
     click.option(
         "--certificate-name",

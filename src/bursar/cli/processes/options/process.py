@@ -59,8 +59,8 @@ class MetricsAuth(Enum):
 metrics_auth_option: Final = options.one_of(
     "--metrics-auth",
     MetricsAuth.KUBERNETES,
-    "Who may read /metrics: users whose token the API server accepts and whom RBAC lets get "
-    "/metrics; or none: any caller.",
+    "kubernetes: /metrics is for users whose token the API server accepts and whom RBAC allows to "
+    "get /metrics; none: for any caller.",
 )
 
 
