@@ -179,7 +179,7 @@ async def test_growth_nobody_can_judge_passes_with_a_warning_where_that_was_chos
     )
 
     assert (verdict.is_allowed, verdict.code) == (True, 202)
-    assert verdict.warnings == ("resized without asking for room in quotas: nobody leads",)
+    assert verdict.warnings == ("resized without a check against quotas: nobody leads",)
 
 
 def test_a_resize_request_prints_no_pod():

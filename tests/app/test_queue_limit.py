@@ -165,7 +165,9 @@ async def test_a_namespace_that_becomes_full_gets_one_event(scene):
     events = [json.loads(body) for body in page.items]
     [event] = [each for each in events if each["reason"] == "TooManyWaitingPods"]
     assert event["regarding"]["kind"] == "Namespace"
-    assert event["note"].startswith(f"3 pods of the namespace {TEAM} wait for quotas, and no more")
+    assert event["note"].startswith(
+        f"3 pods of the namespace {TEAM} wait for quotas, which is the maximum"
+    )
 
 
 async def test_metrics_count_full_namespaces(scene):

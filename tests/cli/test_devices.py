@@ -332,7 +332,7 @@ def test_other_kinds_are_passed_over_with_a_word():
     ran = run_on(a_pod("a", a_gpu("GPU-1")), other, foreign, foreign)
 
     assert ran.code == 0
-    assert ran.err == "bursar: passed over: 1 ConfigMap, 2 Thing.example.com\n"
+    assert ran.err == "bursar: skipped: 1 ConfigMap, 2 Thing.example.com\n"
 
 
 def test_entry_of_an_inventory_that_cannot_be_read_is_told():
@@ -410,10 +410,10 @@ def test_control_characters_of_tenants_do_not_reach_the_terminal():
     ("words", "complaint"),
     [
         (("-n", "a", "-A"), "-n is for one namespace, -A for all"),
-        (("--free", "-n", "a"), "--free is about nodes"),
-        (("--free", "--check"), "--free is about nodes"),
+        (("--free", "-n", "a"), "--free lists devices of nodes; it excludes -n and --check"),
+        (("--free", "--check"), "--free lists devices of nodes; it excludes -n and --check"),
         (("--context", "c", "-f", "x"), "-f and -k read files"),
-        (("--socket", "a", "--pod-resources", "b"), "give one"),
+        (("--socket", "a", "--pod-resources", "b"), "exclude each other"),
         (("-o", "pod-resources"), "-o pod-resources is for an answer of --socket"),
     ],
 )

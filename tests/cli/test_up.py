@@ -214,9 +214,9 @@ def test_kinds_that_the_embedded_cluster_does_not_have_are_passed_over_with_a_no
     assert [node["name"] for node in json.loads(ran.out)["nodes"]] == ["only"]
     without = "the embedded cluster does not have this kind"
     assert ran.err.splitlines() == [
-        f"bursar up: passed over 1 HorizontalPodAutoscaler (autoscaling/v2): {without}",
-        f"bursar up: passed over 1 PersistentVolumeClaim (v1): {without}",
-        f"bursar up: passed over 2 Service (v1): {without}",
+        f"bursar up: skipped 1 HorizontalPodAutoscaler (autoscaling/v2): {without}",
+        f"bursar up: skipped 1 PersistentVolumeClaim (v1): {without}",
+        f"bursar up: skipped 2 Service (v1): {without}",
     ]
 
 

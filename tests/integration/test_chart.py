@@ -135,7 +135,7 @@ async def run_removal(plane: ControlPlane) -> None:
     arguments = (*pod["containers"][0]["args"], "--kubeconfig", str(path))
     ran = await asyncio.to_thread(run_bursar, *arguments)
     assert ran.code == 0, ran.err
-    assert ran.out == "1 pod let go\n"
+    assert ran.out == "1 pod released\n"
 
 
 async def until_served(plane: ControlPlane) -> None:

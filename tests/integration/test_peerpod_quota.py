@@ -235,7 +235,7 @@ async def test_beside_upstreams_webhook_nobody_lowers_the_charge_of_a_running_vm
         await room.people.uses(room.quota, requests_cpu="96250m")
         for key in (f"{KATA}default_vcpus", f"{KATA}machine_type", RECORD):
             change = {"metadata": {"annotations": {key: "1"}}}
-            with pytest.raises(ClusterError, match="cannot be changed any more"):
+            with pytest.raises(ClusterError, match="cannot be changed after creation"):
                 await room.people.change(PODS, Key(room.quota.namespace, "huge"), change)
         await room.people.settle()
         assert (await room.people.used(room.quota))["requests.cpu"] == "96250m"

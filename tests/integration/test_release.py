@@ -108,7 +108,7 @@ async def test_while_the_gate_is_protected_an_administrator_is_told_so(protected
         ran = protected.release("-n", namespace, "web")
 
         assert ran.code == 1
-        assert ran.out == "0 pods let go\n"
+        assert ran.out == "0 pods released\n"
         assert ran.err.startswith(f"bursar: {namespace}/web: ")
         assert PROTECTED in ran.err
         assert await people.gates(Key(namespace, "web")) == [GATE]
@@ -159,7 +159,7 @@ async def test_9_1_18_before_bursar_goes_all_pods_are_let_go_and_foreign_gates_s
         for namespace in namespaces:
             assert await people.gates(Key(namespace, "two-gates")) == [FOREIGN]
         again = protected.release("--all", "--yes")
-        assert (again.code, again.out) == (0, "0 pods let go\n")
+        assert (again.code, again.out) == (0, "0 pods released\n")
 
 
 async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protected):
@@ -174,7 +174,7 @@ async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protec
         await until(is_allowed, "the policies are no longer in force")
         ran = protected.release("--all", "--yes", "-n", namespace)
 
-        assert (ran.code, ran.out) == (1, "1 pod let go\n")
+        assert (ran.code, ran.out) == (1, "1 pod released\n")
         assert await people.gates(Key(namespace, "web")) == []
 
 

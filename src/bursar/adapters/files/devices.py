@@ -83,7 +83,7 @@ class _Found:
 
     def evidence(self) -> Evidence:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(self.skipped.items()))
-        skipped = [f"passed over: {counts}"] if counts else []
+        skipped = [f"skipped: {counts}"] if counts else []
         return Evidence(
             pods=self.pods,
             inventories=self.inventories,

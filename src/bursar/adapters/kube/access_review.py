@@ -72,7 +72,7 @@ class PathAccess:
             return await within(self._clock, REVIEW_SECONDS, self._review(user))
         except TimeoutError:
             raise UnavailableError(
-                f"the API server did not tell within {REVIEW_SECONDS:g} s what the user may do"
+                f"the API server did not answer an access review within {REVIEW_SECONDS:g} s"
             ) from None
         finally:
             self._lane.leave(address)

@@ -157,7 +157,7 @@ class TokenReviewer:
             user = await within(self._clock, REVIEW_SECONDS, self._review(lane, token))
         except TimeoutError:
             raise UnavailableError(
-                f"the API server did not tell within {REVIEW_SECONDS:g} s whose token it is"
+                f"the API server did not answer a token review within {REVIEW_SECONDS:g} s"
             ) from None
         self._remember(digest, user)
         return user

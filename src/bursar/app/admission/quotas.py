@@ -186,7 +186,7 @@ def _warnings(writing: QuotaWriting) -> tuple[str, ...]:
     if writing.order is None or writing.order in known:
         return ()
     warning = (
-        f"annotation {ORDER_ANNOTATION} has an unknown value and is ignored: pods go in order "
-        f"{Order.BACKFILL.value}; known are {', '.join(known)}"
+        f"annotation {ORDER_ANNOTATION} has an unknown value and is ignored: pods are released in "
+        f"order {Order.BACKFILL.value}; known values are {', '.join(known)}"
     )
     return (warning,)

@@ -168,7 +168,7 @@ def _objections(
 
 def _objection(each: Settlement) -> str:
     if each.action is CapacityAction.ADAPTOR:
-        return "cloud-api-adaptor looks after it on this node"
+        return "cloud-api-adaptor sets it on this node"
     if each.action.is_of_another_owner:
         return f"{each.shown} was set by another client"
     if each.is_held or each.is_below_use:

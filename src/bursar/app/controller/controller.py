@@ -235,7 +235,7 @@ class Controller:
                     tasks.create_task(self._keeper.run())
         finally:
             self._term = self._keeper = None
-            LOG.info("leading no longer")
+            LOG.info("no longer leading")
 
     async def _publish_address(self) -> None:
         """Write this process's address on the Lease. Clients must still verify that it leads.

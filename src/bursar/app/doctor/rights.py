@@ -78,7 +78,7 @@ async def rights_finding(
     try:
         lacking = await _denied(cluster, namespace, rights)
     except ForbiddenError as error:
-        text = f"the API server does not tell the rights of accounts: {error}"
+        text = f"the rights of the accounts cannot be checked: {error}"
         advice = "ask for the right to create subjectaccessreviews.authorization.k8s.io"
         return Finding("rights", Severity.WARNING, text, advice)
     if not lacking:

@@ -184,4 +184,4 @@ class Extender:
             await term.run()
         finally:
             self._term = None
-            LOG.info("leading no longer")
+            LOG.info("no longer leading")

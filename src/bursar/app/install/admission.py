@@ -59,11 +59,11 @@ from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
 
 MAY_NOT_GROW: Final = (
     "requests and limits of a running pod may only shrink here: without a webhook a resize "
-    "cannot be held against the quotas; replace the pod instead"
+    "cannot be checked against the quotas; replace the pod instead"
 )
 MAY_NOT_CHANGE_SCOPE: Final = (
-    "activeDeadlineSeconds cannot be added to a pod that has passed the quota gate: it would move "
-    "the pod to another quota, which was not asked; create the pod with it. The scope is used by "
+    "activeDeadlineSeconds cannot be added to a pod that has passed the quota gate: the pod would "
+    "move to another quota, which was not checked; create the pod with it. The scope is used by "
 )
 DEADLINE_SCOPES: Final = ("NotTerminating", "Terminating")
 """Scopes that select pods by a field that can be added to a running pod."""

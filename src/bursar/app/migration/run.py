@@ -115,7 +115,7 @@ class Move:
                     missing = said or "the cluster to show the change"
                     raise MoveError(
                         f"step {step.value} waited {self.timeout_seconds:g} s for {missing}; "
-                        "put it right, and run the command again"
+                        "solve this, and run the command again"
                     )
             await self.clock.sleep(POLL_SECONDS)
 

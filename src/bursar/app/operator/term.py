@@ -211,7 +211,7 @@ class OperatorTerm:
                 await self._refuse(other, active)
             is_done = await self._keep(active)
         except ClusterError as error:
-            LOG.warning("a pass failed; trying again", error=error)
+            LOG.warning("reconciling the installation failed; trying again", error=error)
             return RETRY_SECONDS
         return INTERVAL_SECONDS if is_done else RETRY_SECONDS
 

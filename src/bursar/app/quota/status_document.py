@@ -150,9 +150,9 @@ def _reason_in_force(problems: QuotaProblems) -> ConditionReason:
 
 def _exceeded(statement: Statement) -> dict[str, str]:
     if not statement.exceeded:
-        reason, message = ConditionReason.WITHIN_LIMITS, "no more is in use than is allowed"
+        reason, message = ConditionReason.WITHIN_LIMITS, "usage is within the limits"
         return {"status": "False", "reason": reason.value, "message": message}
-    message = f"more is in use than is allowed: {statement.debts}"
+    message = f"usage exceeds the limits: {statement.debts}"
     return {
         "status": "True",
         "reason": ConditionReason.LIMITS_EXCEEDED.value,

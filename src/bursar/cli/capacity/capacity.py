@@ -215,7 +215,7 @@ def _split(names: tuple[str, ...], selector: str) -> tuple[str | None, Sequence[
     if node is not None:
         _require_node(node)
     elif not selector_from(selector, "--selector").requirements:
-        raise BadInputError("--selector: no label is named, and that would be every node")
+        raise BadInputError("--selector: an empty selector would select every node")
     if not rest:
         raise click.UsageError("name a node or give --selector, and then resources")
     if node is not None and "/" in node:

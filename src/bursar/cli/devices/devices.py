@@ -75,7 +75,7 @@ def devices(  # noqa: PLR0913 - one for each option
     no cluster is read: add --node or --context to compare both.
     """
     if is_free and (reading.namespace is not None or is_check):
-        raise click.UsageError("--free is about nodes; it goes with neither -n nor --check")
+        raise click.UsageError("--free lists devices of nodes; it excludes -n and --check")
     origin = _Origin(reading=reading, dump=dump, socket=socket, node=node)
     origin.require_clear()
     if format.other == POD_RESOURCES:
@@ -106,7 +106,7 @@ class _Origin:
 
     def require_clear(self) -> None:
         if self.dump is not None and self.socket is not None:
-            raise click.UsageError("--socket asks for what --pod-resources has kept; give one")
+            raise click.UsageError("--socket and --pod-resources exclude each other")
         if self.reading.is_watching and not self.is_cluster_read:
             raise click.UsageError("-w follows a cluster; add --context or --node")
 

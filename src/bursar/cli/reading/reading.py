@@ -165,7 +165,7 @@ class Reading:
             skipped.update(template.owner_kind for template in manifests.templates)
         if skipped:
             listed = ", ".join(f"{count} {kind}" for kind, count in sorted(skipped.items()))
-            click.echo(f"bursar: passed over: {printable(listed)}", err=True)
+            click.echo(f"bursar: skipped: {printable(listed)}", err=True)
         return Objects(manifests=manifests, selected=self._selected(manifests.values))
 
     # -------------------------------------------------------------- a cluster
@@ -447,7 +447,7 @@ def files_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _require_consistent(reading: Reading) -> None:
     if reading.files and reading.kustomization is not None:
-        raise click.UsageError("-f and -k are two places to read from; give one")
+        raise click.UsageError("-f and -k exclude each other")
     if not reading.is_live and (reading.kubeconfig is not None or reading.context):
         raise click.UsageError("-f and -k read files; --kubeconfig and --context, a cluster")
     if reading.is_recursive and not reading.files:

@@ -60,7 +60,9 @@ def disk(  # noqa: PLR0913 - one for each option
     """
     if address:
         if node or sample or kubeconfig is not None or context:
-            raise click.UsageError("--agent reads one agent; it goes with no option of clusters")
+            raise click.UsageError(
+                "--agent reads one agent; it excludes --node, --sample, --kubeconfig and --context"
+            )
         from bursar.cli.storage.agent_report import read_agent  # noqa: PLC0415 - HTTP client
 
         nodes = [asyncio.run(read_agent(address, token_file))]

@@ -25,7 +25,7 @@ def charged_name(source: Source, kind: str) -> str:
     name = source.kinds[kind].charged_as or f"{kind.lower()}/{source.name}"
     if not is_application_name(name):
         raise ValueError(
-            f"source {source.name!r}: no quota can list {name!r}; say chargedAs for its kind"
+            f"source {source.name!r}: no quota can list {name!r}; set chargedAs for its kind"
         )
     return name
 

@@ -166,7 +166,7 @@ def _say_passed_over(objects: Iterable[JsonObject]) -> None:
         for each in objects
     )
     for kind, count in sorted(counts.items()):
-        print_line(f"passed over {count} {kind}: the embedded cluster does not have this kind")
+        print_line(f"skipped {count} {kind}: the embedded cluster does not have this kind")
 
 
 def _say_refused(body: JsonObject, error: ForbiddenError) -> None:

@@ -40,8 +40,8 @@ PROTECTED: Final = (
 )
 
 MAY_NOT_CHANGE: Final = (
-    "What decides about the VM of a peer pod, and the record of what it asked for, cannot be "
-    "changed any more; delete the pod and create another one. Different now"
+    "The annotations that decide about the VM of a peer pod, and its record, cannot be changed "
+    "after creation; delete the pod and create another one. Changed"
 )
 MAY_NOT_BIND: Final = "A Binding may not bring annotations that are about the VM of a peer pod"
 ONLY_ON_PEER_PODS: Final = (

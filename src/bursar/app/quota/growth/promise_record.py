@@ -94,7 +94,9 @@ class PromiseRecord:
             except (ConflictError, AlreadyExistsError):
                 continue  # The previous leader has written; read again.
             except ForbiddenError as error:
-                LOG.warning("no right to the record of resize promises", error=error)
+                LOG.warning(
+                    "the controller may not access the record of resize promises", error=error
+                )
                 return None
             except (ClusterError, TimeoutError) as error:
                 LOG.warning(
