@@ -25,7 +25,7 @@ CONNECT_SECONDS: Final = 1.3
 """How long a command tries to connect. With its start, a command ends within two seconds if
 nothing answers at the address. It is long enough for one lost packet to be sent again."""
 SILENCE_SECONDS: Final = 1.5
-"""After so long a command says that it waits for the first answer. It is a little longer than
+"""How long a command waits for the first answer before it says so. It is a little longer than
 connecting may take."""
 LOOK_SECONDS: Final = 0.1
 

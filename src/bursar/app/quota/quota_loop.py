@@ -135,7 +135,7 @@ class QuotaLoop:
         """The books hold everything that existed."""
         self._synced = asyncio.Event()
         self._incomplete = 0
-        """Feeds that have told a part of a list, so that the books hold a mixture of states."""
+        """The number of feeds whose list is not yet in the books as a whole."""
 
     @property
     def is_synced(self) -> bool:

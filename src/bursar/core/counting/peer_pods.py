@@ -80,7 +80,7 @@ class PeerPodFacts(NamedTuple):
 
 
 class UnreadablePeerPod(NamedTuple):
-    """A peer pod whose size cannot be told."""
+    """A peer pod whose size cannot be determined."""
 
     problem: str
     """Why, in one line that is safe to print."""

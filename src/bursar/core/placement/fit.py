@@ -1,7 +1,7 @@
 """Fit: which resources a node lacks for a pod, as the scheduler's NodeResourcesFit finds them.
 
-Every lack is collected, not only the first, and each says whether evicting other
-pods could help: it cannot where the pod asks for more than the node has in total.
+Every resource of which the node has too little is listed, not only the first. Each says whether
+evicting other pods could help: it cannot if the pod requests more than the node has in total.
 The kubelet runs the same check once more before it starts a pod; `kubelet_refusal`
 is that check, which forgives extended resources the node has never heard of.
 """

@@ -282,12 +282,12 @@ class Coverage:
         return self._covering.get(namespace, ())
 
     def limits(self, profile: PodProfile) -> bool:
-        """Whether a quota limits any amount of such a pod."""
+        """Whether a quota limits any amount of a pod with this profile."""
         covering = self._covering.get(profile.namespace, ())
         return any(each.accounts and scopes.matches(each.scopes, profile) for each in covering)
 
     def refusal(self, profile: PodProfile) -> Refusal | None:
-        """Why such a gated pod must wait even if the quotas have room; None if it need not."""
+        """Why a gated pod with this profile waits even if its quotas have room; None if nothing."""
         namespace = self._namespaces.get(profile.namespace)
         if namespace is None:
             return Refusal(reason=Reason.NAMESPACE_UNKNOWN)
@@ -302,7 +302,7 @@ class Coverage:
         return found is not None and not (found.is_targeted or found.dispute)
 
     def unreadable(self, profile: PodProfile) -> Refusal | None:
-        """The refusal of a quota that may cover such a pod and cannot be read; None if none may.
+        """The refusal of an unreadable quota that may cover the pod; None if there is none.
 
         A quota that is left out may cover every pod of its namespace.
         """

@@ -37,12 +37,12 @@ class QuotaKind(Enum):
 
     @property
     def is_cluster_wide(self) -> bool:
-        """Whether such a quota selects namespaces."""
+        """Whether a quota of this kind selects namespaces."""
         return self in {QuotaKind.CLUSTER, QuotaKind.OPENSHIFT}
 
     @property
     def holds_pods(self) -> bool:
-        """Whether such a quota holds pods back at the gate."""
+        """Whether a quota of this kind holds pods back with a scheduling gate."""
         return self in {QuotaKind.NAMESPACED, QuotaKind.CLUSTER}
 
 

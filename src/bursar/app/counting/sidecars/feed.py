@@ -171,7 +171,7 @@ class SidecarFeed:
         )
 
     async def _try(self, name: str, identity: Hashable) -> bool:
-        """Connect to a new socket. Returns whether it answers but is one too many."""
+        """Connect to a new socket. Returns true if it answers but the counter has no slot left."""
         sidecar = self._sockets.connect(name)
         problem = await _unhealthy(sidecar)
         if problem is not None:

@@ -348,9 +348,10 @@ def _cluster_managed(controller: str) -> Document:
 
 
 def _by_others(controller: str, suffix: str) -> list[Document]:
-    """The object has our label or such a name, and the user is no controller that must write it.
+    """Match objects with our label or a name that ends in `suffix`, written by other users.
 
-    With a finalizer of its own on an object of that name, a tenant could keep the name taken.
+    The controllers that must write them are not matched, nor are cluster administrators. Names
+    count as well: with a finalizer on an object of that name, a tenant could keep the name taken.
     """
     # The request of a deletion of all objects has no name.
     ours = (

@@ -117,7 +117,7 @@ class Decider:
     def _hold(self, group: WaitingGroup, row: PodRow, short: "list[Account] | tuple[()]") -> None:
         """Keep others from passing: at once under strict order, else when patience ends.
 
-        A group that can never fit must not hold up pods that can: then nothing is given as short.
+        `short` is empty for a group that can never fit: it must not hold up pods that can.
         """
         quotas = {account.quota for account in short}
         patient_until_s = self.ages.waiting_since_s(row) + self._patience_s
