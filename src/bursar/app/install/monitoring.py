@@ -84,7 +84,8 @@ ALERTS: Final = (
         minutes=5,
         severity="warning",
         summary="A cache of the controller is stale.",
-        description="{{ $labels.resource }} have not been updated for {{ $value }} seconds.",
+        description="The cache of {{ $labels.resource }} was last known to be current "
+        "{{ $value }} seconds ago.",
     ),
     Alert(
         name="BursarWritesFail",
