@@ -137,7 +137,7 @@ async def test_letting_go_of_all_has_to_be_meant(protected):
         ran = protected.release("--all", "-n", namespace)
 
         assert ran.code == 2
-        assert ran.err == "bursar: 2 pods in 1 namespace would go; give --yes\n"
+        assert ran.err == "bursar: 2 pods in 1 namespace would be released; give --yes\n"
         assert await people.gates(Key(namespace, "web")) == [GATE]
 
 
