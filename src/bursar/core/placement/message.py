@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from bursar.core.model.pod import Pod
-from bursar.core.placement.fit import (
-    Shortfall,
-    incoming_request,
-    shortfalls_of,
-)
+from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.node_books import NodeBooks
 
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -93,28 +89,6 @@ def _sentence(node_count: int, reasons: Sequence[str], post_filter: str) -> str:
     if reasons:
         text += f" {', '.join(reasons)}."
     return f"{text} {post_filter}" if post_filter else text
-
-
-def scheduling_failure(pod: Pod, nodes: Sequence[NodeBooks]) -> str | None:
-    """The whole message for a pod that resources keep from every node; None if one has room."""
-    if not nodes:
-        return NO_NODES
-    request = incoming_request(pod)
-    rejections: list[Rejection] = []
-    for books in nodes:
-        lacks = shortfalls_of(request, books)
-        if not lacks:
-            return None
-        rejections.append(rejection_of(books, lacks))
-    post_filter = ""
-    if not pod.claim_names:
-
-        def retry(lighter: NodeBooks, _victims: Sequence[Pod]) -> tuple[str, ...]:
-            return tuple(lack.reason for lack in shortfalls_of(request, lighter))
-
-        preemption = preemption_text(pod, nodes, rejections, retry)
-        post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
-    return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)
 
 
 def preemption_text(
