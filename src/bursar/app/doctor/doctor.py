@@ -46,6 +46,7 @@ from bursar.app.operator.kinds import (
     VALIDATING_POLICIES,
 )
 from bursar.app.quota.kinds import QUOTAS
+from bursar.core.model.problem import some_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.cluster.annotations import decode_annotation
 from bursar.wire.cluster.server_version import ServerVersion, decode_server_version
@@ -231,9 +232,7 @@ async def _quotas(cluster: Reader) -> Finding:
                 names.append(str(quota.quota.key))
     if not names:
         return Finding("quotas", Severity.OK, f"{count} quotas are in force")
-    listed = ", ".join(names[:NAMED_MAX])
-    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    text = f"{len(names)} of {count} quotas are not ready: {listed}{more}"
+    text = f"{len(names)} of {count} quotas are not ready: {some_of(names, NAMED_MAX)}"
     advice = "read their condition Ready: bursar describe quota NAME -A"
     return Finding("quotas", Severity.WARNING, text, advice)
 

@@ -6,7 +6,7 @@ may do everything.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
@@ -33,6 +33,7 @@ from bursar.app.install.agent import AGENT
 from bursar.app.install.documents import RBAC, Document
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
+from bursar.core.model.problem import some_of
 from bursar.wire.aaq_installation import decode_deployment
 from bursar.wire.cluster.authorization import Binding, decode_binding, decode_is_allowed
 
@@ -85,9 +86,11 @@ async def rights_finding(
         names = " and ".join(sorted(parts.accounts))
         text = f"{names} have the {len(rights)} rights that they need"
         return Finding("rights", Severity.OK, text)
+    lacks: dict[str, list[str]] = {}
+    for each in lacking:
+        lacks.setdefault(each.account, []).append(str(each))
     text = "; ".join(
-        f"{account} may not: {_listed(str(each) for each in lacking if each.account == account)}"
-        for account in sorted({each.account for each in lacking})
+        f"{account} may not: {some_of(lacks[account], NAMED_MAX)}" for account in sorted(lacks)
     )
     advice = "apply the manifests of the installation again: bursar manifests rbac, and its parts"
     return Finding("rights", Severity.PROBLEM, text, advice)
@@ -119,19 +122,13 @@ async def bindings_finding(
     found += [f"{each.account} may do everything" for each in everything if each not in denied]
     if not found:
         return Finding("bindings", Severity.OK, "no binding grants the accounts further rights")
-    text = f"further rights than the manifests grant: {_listed(found)}"
+    text = f"further rights than the manifests grant: {some_of(found, NAMED_MAX)}"
     advice = "delete these bindings, unless you know what they are for"
     return Finding("bindings", Severity.WARNING, text, advice)
 
 
 def _accounts(binding: Binding, ours: set[tuple[str, str]]) -> str:
     return " and ".join(sorted(name for _, name in binding.accounts & ours))
-
-
-def _listed(texts: Iterable[str]) -> str:
-    every = list(texts)
-    more = f" and {len(every) - NAMED_MAX} more" if len(every) > NAMED_MAX else ""
-    return ", ".join(every[:NAMED_MAX]) + more
 
 
 # ------------------------------------------------------------------ asking

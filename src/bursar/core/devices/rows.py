@@ -16,6 +16,7 @@ from bursar.core.devices.conflicts import KUBELET, STATUS, contested, device_key
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.pod import DevicePod, live_pods
 from bursar.core.devices.source import Source
+from bursar.core.model.problem import some_of
 
 DYNAMIC: Final = "dra"
 DEVICES_NAMED_MAX: Final = 3
@@ -249,6 +250,4 @@ def _listed(
 
 
 def _some(devices: list[str]) -> str:
-    named = sorted({quoted(each) for each in devices})
-    rest = len(named) - DEVICES_NAMED_MAX
-    return ", ".join(named[:DEVICES_NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
+    return some_of(sorted({quoted(each) for each in devices}), DEVICES_NAMED_MAX)
