@@ -2,7 +2,7 @@
 
 from typing import Final
 
-DEFAULT_NAMESPACE: Final = "aaq"
+OWN_NAMESPACE: Final = "aaq"
 """The namespace of the installation, unless its settings name another."""
 CONTROLLER: Final = "aaq-controller"
 """The controller's service account, Lease, Service and event component.

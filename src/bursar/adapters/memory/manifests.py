@@ -12,10 +12,10 @@ from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_k
 from bursar.adapters.memory.objects.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import ForbiddenError, Json
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.wire.peerpods.catalogue import API_VERSION, KIND
 from bursar.wire.structs.fields import quoted
 
-DEFAULT_NAMESPACE: Final = "default"
 _FIRST: Final = (
     "CustomResourceDefinition",
     "Namespace",

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Final, Protocol, TypeAlias
 
 from bursar.app.cluster.ports import Json
-from bursar.app.names import CONTROLLER, DEFAULT_NAMESPACE
+from bursar.app.names import CONTROLLER, OWN_NAMESPACE
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import ZERO
@@ -26,7 +26,7 @@ from bursar.wire.admission import AdmissionDecision
 class Installation:
     """The namespace of Bursar. Only its controller can remove gates, and its pods get none."""
 
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
 
     @property
     def controller_user(self) -> str:

@@ -38,13 +38,13 @@ from bursar.app.install.documents import (
 from bursar.app.install.policies.quota_policy import quota_policy_documents
 from bursar.app.names import (
     CONTROLLER,
-    DEFAULT_NAMESPACE,
     FULL_QUEUES_ANNOTATION,
     GATING_ACTIVE,
     GATING_ANNOTATION,
     GATING_POLICY,
     GATING_WEBHOOK,
     GATING_WEBHOOKS,
+    OWN_NAMESPACE,
     PROTECTION_POLICY,
     PROTECTION_WEBHOOKS,
     REMOVAL_WEBHOOK,
@@ -83,7 +83,7 @@ _BY_DEFAULT: Final = LabelSelector(
 class GatingSettings:
     """Settings of the gate. Raises `ValueError` for an invalid namespace or selector."""
 
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     """The namespace of Bursar. Its pods and those of kube-system are never gated."""
     namespace_selector: LabelSelector | None = None
     """Selects the gated namespaces. None: those with `GATING_LABEL`. An empty selector: all."""

@@ -24,7 +24,7 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 
 AGENT: Final = "bursar-agent"
 """The service account, its role, and the DaemonSet."""
@@ -49,7 +49,7 @@ class AgentInstallation:
     """
 
     image: str
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     pods_from: PodsFrom = PodsFrom.KUBELET
     socket_folder: str = SOCKET_FOLDER
     kubelet_folder: str = KUBELET_FOLDER

@@ -33,7 +33,7 @@ from bursar.app.install.policies.peerpod_protection import (
     protection_documents,
     protection_documents_without_webhook,
 )
-from bursar.app.names import DEFAULT_NAMESPACE, PEER_PODS_PATH
+from bursar.app.names import OWN_NAMESPACE, PEER_PODS_PATH
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.selectors.selector import LabelSelector
@@ -52,7 +52,7 @@ TIMEOUT_S: Final = 5
 class PeerPodInstallation:
     """Settings for peer pods. Raises `ValueError` for invalid names."""
 
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     """The namespace of Bursar. Its pods and those of kube-system are not rewritten."""
     runtime_classes: tuple[str, ...] = (RUNTIME_CLASS,)
     vm_resource: str = VM_RESOURCE

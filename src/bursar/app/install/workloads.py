@@ -22,7 +22,7 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
-from bursar.app.names import CONTROLLER, DEFAULT_NAMESPACE, TLS_SUITES, TLS_VERSION, WEBHOOK
+from bursar.app.names import CONTROLLER, OWN_NAMESPACE, TLS_SUITES, TLS_VERSION, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 from bursar.core.operator.tls import DEFAULT_TLS, TlsChoice
 
@@ -68,7 +68,7 @@ class WorkloadSettings:
     """Settings of both Deployments. Raises `ValueError` for an invalid image or namespace."""
 
     image: str
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     replicas: int = REPLICAS
     keeps_certificates: bool = True
     """Whether the controller makes and renews the certificates. False: cert-manager does."""

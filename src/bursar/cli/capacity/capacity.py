@@ -21,7 +21,7 @@ from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.reading.wanted import Wanted
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.cli.capacity.options import places_from, preset_options
 from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster, answer_of, cluster_options, live_cluster
@@ -118,7 +118,7 @@ def set_(
 @force_option
 @click.option(
     *("-n", "--namespace"),
-    default=DEFAULT_NAMESPACE,
+    default=OWN_NAMESPACE,
     show_default=True,
     help=f"Namespace of the installation and of the ConfigMap {CAPACITY_CONFIG}.",
 )

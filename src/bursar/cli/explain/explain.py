@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.reports.explain import PodExplanation
 from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.explain import layout

@@ -1,7 +1,7 @@
 """Where `bursar explain` reads from, and the explanations of what it finds there."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -78,7 +78,7 @@ def _from_files(request: ExplainRequest) -> list[PodExplanation]:
     objects = request.reading.read([], kept=counting.whole_kinds)
     manifests = objects.manifests
     pods = [
-        _placed(pod)
+        pod.with_namespace()
         for pod in manifests.pods
         if _is_asked(pod, request) and objects.is_selected("Pod", pod.namespace, pod.name)
     ]
@@ -91,7 +91,7 @@ def _from_files(request: ExplainRequest) -> list[PodExplanation]:
     if not pods and not templates:
         raise BadInputError(f"{request.reading}: no pod{_asked(request)}")
     everything = surroundings_of(
-        manifests.nodes, [_placed(pod) for pod in manifests.pods], manifests.namespaces
+        manifests.nodes, [pod.with_namespace() for pod in manifests.pods], manifests.namespaces
     )
     if not everything.nodes and (templates or any(map(needs_surroundings, pods))):
         raise BadInputError(
@@ -119,18 +119,12 @@ def _inventory_of(manifests: Manifests, counting: "Counting") -> "Inventory":
 
 
 def _explained_template(template: WorkloadTemplate, everything: Surroundings) -> PodExplanation:
-    count = template.replicas
-    many = "" if count is None else f", {count} replica{'' if count == 1 else 's'}"
     return explain_pod(
-        with_defaults(_placed(template.pod)),
+        with_defaults(template.pod.with_namespace()),
         everything,
-        owner=f"{template.owner_kind} {template.owner_name}{many}",
-        replicas=count,
+        owner=str(template),
+        replicas=template.replicas,
     )
-
-
-def _placed(pod: Pod) -> Pod:
-    return pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
 
 
 def _is_asked(pod: Pod, request: ExplainRequest) -> bool:

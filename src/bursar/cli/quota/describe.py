@@ -50,13 +50,13 @@ def quota(
     from the cluster that kubectl uses. It writes nothing. With -n it also shows the
     cluster-wide quotas that cover the namespace.
     """
-    from bursar.app.names import DEFAULT_NAMESPACE  # noqa: PLC0415
+    from bursar.app.names import OWN_NAMESPACE  # noqa: PLC0415
     from bursar.app.quota.views.read_model import quota_reports  # noqa: PLC0415 - imports the books
     from bursar.cli.selectors import selector_from  # noqa: PLC0415
 
     settings = counting_from(others)
     selector = selector_from(namespace_selector, "--namespace-selector")
-    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector)
+    targeting = Targeting(own_namespace=OWN_NAMESPACE, selector=selector)
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     counting = processes.counting(settings)
 

@@ -13,7 +13,7 @@ from bursar.app.cluster.ports import ForbiddenError
 from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.counting.feeds import Counting
 from bursar.app.counting.provenance import charge_parts
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.app.quota.views.inventory import Inventory, inventory_of, read_inventory
 from bursar.app.quota.views.read_model import queue_report
@@ -57,7 +57,7 @@ def queue(
     settings = counting_from(others)
     view = _View(
         reading=reading,
-        targeting=Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector),
+        targeting=Targeting(own_namespace=OWN_NAMESPACE, selector=selector),
         counting=lambda: processes.counting(settings),
         printer=ListingPrinter(format),
         shown_namespace=reading.shown_namespace,

@@ -26,6 +26,7 @@ from bursar.cli.live_cluster import (
     live_cluster,
 )
 from bursar.cli.output.formats import printable
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests
@@ -41,8 +42,6 @@ Selects: TypeAlias = Callable[[str, str], bool]
 
 METRICS: Final = ".metrics.k8s.io"
 """How the names of NodeMetrics and PodMetrics end."""
-DEFAULT_NAMESPACE: Final = "default"
-"""Where kubectl would create an object whose manifest names no namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,8 @@ from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.kinds import KindNames
 from bursar.cli.output.formats import Output, printable
 from bursar.cli.output.listing import Format, ListingPrinter, format_options
-from bursar.cli.reading.reading import (
-    DEFAULT_NAMESPACE,
-    Objects,
-    Reading,
-    reading_nodes_options,
-    reading_options,
-)
+from bursar.cli.reading.reading import Objects, Reading, reading_nodes_options, reading_options
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
@@ -115,7 +110,7 @@ def _described_pods(
             replicas = replicas_report(
                 template, report.pod, report.requests, report.limits, scaling
             )
-        owner = "" if template is None else _owner(template)
+        owner = "" if template is None else str(template)
         yield _DescribedPod(report, written.kind, owner, replicas)
 
 
@@ -155,10 +150,10 @@ def _pods(manifests: "Manifests") -> "Iterator[tuple[Pod, WorkloadTemplate | Non
 
     for found, value in manifests.written:
         if isinstance(found, Pod):
-            yield _placed(found), None, Written(kind="Pod", value=value)
+            yield found.with_namespace(), None, Written(kind="Pod", value=value)
     for found, value in manifests.written:
         if not isinstance(found, Pod):
-            yield _placed(found.pod), found, Written(kind=found.owner_kind, value=value)
+            yield found.pod.with_namespace(), found, Written(kind=found.owner_kind, value=value)
 
 
 def _policies(manifests: "Manifests") -> "Policies":
@@ -181,16 +176,6 @@ def _scaling(manifests: "Manifests") -> "ScalingObjects":
 
     nodes = [node_with_defaults(node) for node in manifests.nodes]
     return scaling_objects(manifests.autoscalers, nodes, DEFAULT_NAMESPACE)
-
-
-def _owner(template: "WorkloadTemplate") -> str:
-    count = template.replicas
-    many = "" if count is None else f", {count} replica{'' if count == 1 else 's'}"
-    return f"{template.owner_kind} {template.owner_name}{many}"
-
-
-def _placed(pod: "Pod") -> "Pod":
-    return pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
 
 
 # ------------------------------------------------------------------ nodes
@@ -243,7 +228,7 @@ def _node_reports(name: str | None, objects: Objects) -> "list[NodeReport]":
     manifests = objects.manifests
     return node_reports(
         [node_with_defaults(node) for node in manifests.nodes],
-        [with_defaults(_placed(pod)) for pod in manifests.pods],
+        [with_defaults(pod.with_namespace()) for pod in manifests.pods],
         chosen=is_chosen,
         namespaces={each.name: each.labels for each in manifests.namespaces},
     )

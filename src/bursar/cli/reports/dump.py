@@ -18,7 +18,8 @@ from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.quota.kinds import QUOTAS
 from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_once_options
+from bursar.cli.reading.reading import Objects, Reading, reading_once_options
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.quota.quota import QuotaKind
 
 if TYPE_CHECKING:

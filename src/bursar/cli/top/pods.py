@@ -32,10 +32,11 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_options
 from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
 from bursar.cli.top.columns import ALL, ResourceColumns, RowKind, line_document, resources_of
 from bursar.cli.top.read import METRICS, TopObjects, top_objects
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.resources import ResourceList
 from bursar.wire.model.workloads.controllers import controlled_objects
 

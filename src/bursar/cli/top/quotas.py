@@ -9,7 +9,7 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.reading.wanted import Wanted
-from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.kinds import QUOTAS
 from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import shown

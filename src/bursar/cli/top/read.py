@@ -1,7 +1,7 @@
 """Pods, nodes and their usage as the subverbs of `bursar top` read them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +9,7 @@ import click
 from bursar.app.cluster.metrics_kinds import NODE_METRICS, POD_METRICS
 from bursar.app.reports.top.consumption import CountedPod, counted_pods
 from bursar.cli.output.formats import printable
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects
+from bursar.cli.reading.reading import Objects
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -61,8 +61,7 @@ def top_objects(objects: Objects) -> TopObjects:
 
 def placed(pod: Pod) -> Pod:
     """The pod with its defaults, in the namespace in which kubectl would create it."""
-    there = pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
-    return with_defaults(there)
+    return with_defaults(pod.with_namespace())
 
 
 def _usage(objects: Objects, resource: "Resource") -> dict[tuple[str, str], ResourceList]:

@@ -1,10 +1,11 @@
 """A pod, with the fields that its consumption depends on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selectors.selector import NOTHING, Selector
@@ -245,3 +246,7 @@ class Pod:
     @property
     def is_terminated(self) -> bool:
         return self.phase in PHASES_TERMINATED
+
+    def with_namespace(self) -> "Pod":
+        """The pod in the namespace where kubectl creates it."""
+        return self if self.namespace else replace(self, namespace=DEFAULT_NAMESPACE)

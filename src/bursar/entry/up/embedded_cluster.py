@@ -33,7 +33,7 @@ from bursar.app.cluster.time_limit import end
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.counting.settings import CountingSettings
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.views.read_model import NO_BOOKS, BooksView, view_of
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
@@ -50,10 +50,10 @@ OBJECTS_PER_REPORT: Final = 250
 
 JsonObject = Mapping[str, Json]
 
-_OWN_NAMESPACE: Final[JsonObject] = {
+_OWN_NAMESPACE_MANIFEST: Final[JsonObject] = {
     "apiVersion": "v1",
     "kind": "Namespace",
-    "metadata": {"name": DEFAULT_NAMESPACE},
+    "metadata": {"name": OWN_NAMESPACE},
 }
 
 
@@ -72,7 +72,7 @@ async def embedded_cluster(
     """
     # The seed makes runs repeatable; nothing here is secret.
     source, luck = Random(seed), Random(seed)  # noqa: S311
-    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE)
+    targeting = Targeting(own_namespace=OWN_NAMESPACE)
     keeper = QuotaAdmission(
         targeting,
         decode=lambda body: controller.decode_row(body),  # noqa: PLW0108 - there is none yet
@@ -119,7 +119,7 @@ def _controller(
         cluster,
         SYSTEM_CLOCK,
         luck,
-        settings=ControllerSettings(namespace=DEFAULT_NAMESPACE, identity="bursar-up"),
+        settings=ControllerSettings(namespace=OWN_NAMESPACE, identity="bursar-up"),
         open_sources=lambda: term_sources(
             cluster, SYSTEM_CLOCK, luck, targeting, counting=open_counting(counting)
         ),
@@ -129,7 +129,7 @@ def _controller(
 async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
     show_progress_line("reading the manifests")
     written = read_objects_as_written(files or [packaged(EXAMPLE)], sys.stdin.buffer)
-    await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
+    await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE_MANIFEST])
     try:
         known, others = known_documents(cluster, _loaded(body for body, _ in written))
         _say_passed_over(others)

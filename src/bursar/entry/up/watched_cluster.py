@@ -16,7 +16,7 @@ from bursar.app.cluster.kinds import LIMIT_RANGES
 from bursar.app.cluster.observe import Cluster, RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, ForbiddenError, NotFoundError
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.views.inventory import inventory_of
 from bursar.app.quota.views.read_model import (
@@ -144,7 +144,7 @@ class WatchedCluster:
             pods, [each.item for each in self._namespaces.snapshot().objects()], quotas
         )
         now_s = int(SYSTEM_CLOCK.now().timestamp())
-        queue = queue_report(inventory, Targeting(own_namespace=DEFAULT_NAMESPACE), now_s)
+        queue = queue_report(inventory, Targeting(own_namespace=OWN_NAMESPACE), now_s)
         return BooksView(
             reasons={
                 PodKey(each.row.namespace, each.row.name): wait_text(each.refusals)
