@@ -2,8 +2,7 @@
 
 import json
 
-from bursar.adapters.memory.kinds import RUNTIME_CLASSES
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import PODS, RUNTIME_CLASSES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.devices import device_parts
 from bursar.app.counting.settings import CountingSettings

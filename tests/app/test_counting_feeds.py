@@ -5,8 +5,8 @@ import json
 from dataclasses import replace
 from random import Random
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import Key, Resource
 from bursar.app.cluster.time_limit import end
 from bursar.app.counting.feeds import WatchedKind

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.devices.counters import ProxyCounts
 from bursar.app.devices.events import (
     BUDGET,

@@ -11,9 +11,8 @@ import pytest
 
 from bursar.adapters.client_auth.credentials import FixedCredentials, bearer
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.memory.kinds import NAMESPACES
-from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Resource
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, PODS
+from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
 from bursar.app.devices.ports import SourceError
 from bursar.app.devices.watch import (
@@ -37,13 +36,6 @@ from support.virtual_time import in_virtual_time
 
 SPACE = "devices"
 NODE = "n1"
-CRDS = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    is_namespaced=False,
-)
 
 
 def seeded():

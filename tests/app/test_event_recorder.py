@@ -7,8 +7,9 @@ from typing import Self
 import pytest
 
 from bursar.app.cluster.events.budget import Budget
-from bursar.app.cluster.events.document import EVENTS, EventType, ObjectReference
+from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import DEFAULT_BUDGET, Drop, EventRecorder
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import (
     BusyError,
     ClusterError,

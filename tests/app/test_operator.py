@@ -2,19 +2,20 @@
 
 import pytest
 
-from bursar.adapters.memory.kinds import PRIORITY_CLASSES, Kind
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS
-from bursar.app.cluster.ports import Key
-from bursar.app.operator.applied import Write
-from bursar.app.operator.kinds import (
+from bursar.adapters.memory.kinds import Kind
+from bursar.app.cluster.kinds import (
     CLUSTER_ROLES,
-    DEFINITIONS,
-    DELETED,
+    CRDS,
     DEPLOYMENTS,
-    RECENT,
+    MUTATING_WEBHOOKS,
+    PRIORITY_CLASSES,
     ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
     SERVICES,
 )
+from bursar.app.cluster.ports import Key
+from bursar.app.operator.applied import Write
+from bursar.app.operator.kinds import DELETED, RECENT
 from bursar.app.operator.rendering import GATE_ANNOTATION
 from bursar.app.operator.term import FINALIZER, INTERVAL_SECONDS
 from bursar.app.quota.kinds import AAQS
@@ -182,7 +183,7 @@ async def test_an_object_that_somebody_changed_is_repaired(scene, name):
 async def test_every_object_that_somebody_deletes_comes_back(scene):
     await deployed(scene)
     every = await scene.owned()
-    kinds = {each.kind: each for each in (*DELETED, DEFINITIONS)}
+    kinds = {each.kind: each for each in (*DELETED, CRDS)}
 
     for kind, name in sorted(every - {("Namespace", HOME)}):
         resource = kinds[kind]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bursar.adapters.memory.kinds import CRDS
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import CRDS, PODS
 from bursar.app.cluster.ports import ForbiddenError, Key
 from bursar.app.operator.removal import QUOTAS_ANNOTATION
 from bursar.app.operator.term import FINALIZER

@@ -7,8 +7,7 @@ import pytest
 from bursar.adapters.memory.quota_admission import QuotaAdmission
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.telemetry.controller.metrics import controller_metrics
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import PODS, SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import EVENTS, PODS, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.controller.queue_limit import NAMESPACES_MAX, full_text
 from bursar.app.names import FULL_QUEUES_ANNOTATION

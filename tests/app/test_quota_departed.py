@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import (
     ForbiddenError,
     Key,

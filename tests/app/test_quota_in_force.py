@@ -6,8 +6,7 @@ import pytest
 
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.telemetry.controller.metrics import controller_metrics
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import EVENTS, NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bursar.adapters.memory.manifests import load_manifests
-from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.kind_feed import PROBE_SECONDS
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS

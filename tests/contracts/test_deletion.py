@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bursar.app.cluster.kinds import CONFIG_MAPS, NAMESPACES, PODS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
@@ -17,7 +18,6 @@ from bursar.app.cluster.ports import (
     Query,
 )
 from support.builders.manifests import pod_manifest
-from support.cluster.access import CONFIG_MAPS, NAMESPACES, PODS
 from support.until import until
 
 

@@ -10,13 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.telemetry.catalogue.metric import Process
 from bursar.adapters.telemetry.certificates.served import ServedCertificate
 from bursar.adapters.telemetry.controller.metrics import controller_metrics
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import CRDS, LEASES, PODS
 from bursar.app.cluster.ports import EVERYTHING, ForbiddenError, Key, UnavailableError
 from bursar.app.controller.gating_check import NAME_LABEL
 from bursar.app.controller.gating_kinds import CONFIGURATIONS

@@ -15,20 +15,23 @@ import pytest
 
 from bursar.adapters.files.crds import crd_folder
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import (
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+    SERVICE_ACCOUNTS,
+)
 from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind, Query, Resource
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CUSTOM_KINDS
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
-from support.cluster.access import PODS, SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl
 from support.until import until
 
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
 CLASSES = {"quota-test-high": 1000, "quota-test-low": 10}
 NAMESPACE_COUNT = 4
 POD_COUNT = 560

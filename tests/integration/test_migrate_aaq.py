@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import CRDS, DEPLOYMENTS, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ClusterError, Key, Query
-from bursar.app.migration.gather import DEFINITIONS, DEPLOYMENTS, read_state
+from bursar.app.migration.gather import read_state
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.quota.quota import GATE
@@ -150,7 +150,7 @@ async def uids(people: Administrator, namespace: str) -> dict[str, str]:
     keys = {
         "quota": (APPLICATION_QUOTAS, Key(namespace, "q")),
         "managed": (RESOURCE_QUOTAS, Key(namespace, f"q{MANAGED_SUFFIX}")),
-        "definition": (DEFINITIONS, Key("", str(APPLICATION_QUOTAS))),
+        "definition": (CRDS, Key("", str(APPLICATION_QUOTAS))),
     }
     return {name: (await people.read(*key))["metadata"]["uid"] for name, key in keys.items()}
 

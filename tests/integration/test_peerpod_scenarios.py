@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from bursar.adapters.kube.client import KubeClient
+from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import EventKind, Query
 from bursar.core.peerpods.capacity import LIMIT_DEFAULT, MARK_ANNOTATION
 from cli.test_peerpod_scenarios import IBM
@@ -27,7 +28,6 @@ from integration.test_peerpods import (
 )
 from program import Program
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
-from support.cluster.access import NODES
 from support.processes.webhook import Webhook
 from support.quota.controller_processes import (
     HOME,

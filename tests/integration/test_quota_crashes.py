@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.ports import Key, NotFoundError, Resource
+from bursar.app.cluster.kinds import LEASES, PRIORITY_CLASSES
+from bursar.app.cluster.ports import Key, NotFoundError
 from program import Program
 from support.log_lines import messages
 from support.quota.controller_processes import (
@@ -44,9 +44,6 @@ FREEZE_S = 6.0
 WATCH_S = 4.0
 """How long a controller is watched that should not lead."""
 OTHER = "aaq-controller-7c9f_0b1e"
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import EVENTS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ClusterError, Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.quota.quota import GATE

@@ -9,6 +9,7 @@ import pytest
 from bursar.adapters.client_auth.credentials import FixedCredentials
 from bursar.adapters.kube.errors import UNKNOWN_RESOURCE
 from bursar.adapters.kube.transport import Limits
+from bursar.app.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS, NODES
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,
@@ -22,20 +23,11 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
     Query,
-    Resource,
     UnauthorizedError,
     UnavailableError,
 )
 from program import free_port
-from support.cluster.access import (
-    CONFIG_MAPS,
-    NODES,
-    CountedTokens,
-    HastyClock,
-    PlainAccess,
-    a_client,
-    talk,
-)
+from support.cluster.access import CountedTokens, HastyClock, PlainAccess, a_client, talk
 from support.faults.scripted_server import (
     answer,
     failure,
@@ -419,7 +411,7 @@ async def test_a_cancelled_request_closes_its_connection():
         (CONFIG_MAPS, Query(namespace="a"), "/api/v1/namespaces/a/configmaps"),
         (NODES, Query(), "/api/v1/nodes"),
         (
-            Resource("apps", "v1", "deployments", "Deployment"),
+            DEPLOYMENTS,
             Query(label_selector="a=b,c in (d)", field_selector="b=x"),
             "/apis/apps/v1/deployments?labelSelector=a%3Db%2Cc+in+%28d%29&fieldSelector=b%3Dx",
         ),

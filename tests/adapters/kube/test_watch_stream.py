@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bursar.adapters.kube.transport import Limits
 from bursar.adapters.kube.watch_stream import LineSplitter, LineTooLongError
+from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import (
     BusyError,
     EventKind,
@@ -20,7 +21,7 @@ from bursar.app.cluster.ports import (
     UnauthorizedError,
     UnavailableError,
 )
-from support.cluster.access import PODS, CountedTokens, HastyClock, talk
+from support.cluster.access import CountedTokens, HastyClock, talk
 from support.faults.scripted_server import (
     STREAM_HEAD,
     answer,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
 from support.builders.manifests import node_manifest, pod_manifest
 from support.until import until

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import DEPLOYMENTS, JOBS, NAMESPACES, PODS
 from bursar.adapters.memory.plugins.limits import cluster_with_limits
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.cluster import Cluster
 from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.simulation import Simulation
+from bursar.app.cluster.kinds import DEPLOYMENTS, JOBS, NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Resource
 from support.builders.manifests import node_manifest, pod_manifest
 

@@ -8,9 +8,18 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import CRDS, EVENTS, NAMESPACES, PRIORITY_CLASSES, Kind
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import (
+    CRDS,
+    DEPLOYMENTS,
+    EVENTS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.cluster.ports import (
     Key,
     NotFoundError,
@@ -20,7 +29,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.operator.applied import SELECTOR
-from bursar.app.operator.kinds import DEPLOYMENTS, OWNED
+from bursar.app.operator.kinds import OWNED
 from bursar.app.operator.manifests import split_definitions
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings

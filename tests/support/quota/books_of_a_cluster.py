@@ -11,10 +11,9 @@ from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, PODS
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import (
     EVERYTHING,

@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import LEASES, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ClusterError,
@@ -41,7 +40,7 @@ from certificates import Authority, _draft, _write_key
 from controlplane import ControlPlane
 from program import Program
 from support.builders.manifests import pod_manifest
-from support.cluster.access import SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.cluster.control_plane import started_control_plane
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl

@@ -21,7 +21,7 @@ from bursar.adapters.http1.request import JSON, HttpRequest
 from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Origin, Route, parse_origin
 from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unreachable
-from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.ports import ClusterError, Key, Reader
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER, RESIZES_PATH
 from bursar.wire.structs.body import UNREADABLE

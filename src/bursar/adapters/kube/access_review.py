@@ -16,13 +16,11 @@ from bursar.adapters.kube.token_review import (
     Lane,
     User,
 )
-from bursar.app.cluster.ports import BusyError, Clock, Json, Resource, UnavailableError, Writer
+from bursar.app.cluster.kinds import ACCESS_REVIEWS
+from bursar.app.cluster.ports import BusyError, Clock, Json, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
 from bursar.wire.structs.body import UNREADABLE
 
-ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False
-)
 ALLOWED_SECONDS: Final = 60.0
 DENIED_SECONDS: Final = 10.0
 """Shorter than `ALLOWED_SECONDS`: the role may be bound now."""

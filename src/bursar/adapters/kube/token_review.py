@@ -15,13 +15,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from bursar.app.cluster.ports import BusyError, Clock, Resource, UnavailableError, Writer
+from bursar.app.cluster.kinds import TOKEN_REVIEWS
+from bursar.app.cluster.ports import BusyError, Clock, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
 from bursar.wire.structs.body import UNREADABLE
 
-TOKEN_REVIEWS: Final = Resource(
-    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False
-)
 KNOWN_SECONDS: Final = 60.0
 UNKNOWN_SECONDS: Final = 5.0
 """Shorter than `KNOWN_SECONDS`: a refused token may become valid."""

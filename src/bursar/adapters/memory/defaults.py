@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
-from bursar.adapters.memory.kinds import CRDS, NAMESPACES, NODES, PRIORITY_CLASSES, SECRETS, Kind
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, NODES, PRIORITY_CLASSES, SECRETS
 from bursar.app.cluster.ports import Resource
 
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"

@@ -8,9 +8,10 @@ names it.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_kind
+from bursar.adapters.memory.kinds import Kind, Kinds, custom_kind
 from bursar.adapters.memory.objects.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import CRDS, NAMESPACES
 from bursar.app.cluster.ports import ForbiddenError, Json
 from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.wire.peerpods.catalogue import API_VERSION, KIND

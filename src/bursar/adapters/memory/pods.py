@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from bursar.adapters.memory import errors
-from bursar.adapters.memory.kinds import NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
 from bursar.app.cluster.ports import Key, Resource
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import INCOMING, pod_requests

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import NAMESPACES, PODS
 from bursar.adapters.memory.objects.patches import JsonObject, json_patched
 from bursar.app.admission.pods import Installation, judge_creation, queue_is_full
+from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Json, Key, NotFoundError, Reader, UnavailableError
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.bad_input import BadInputError
+from bursar.app.cluster.kinds import CRDS
 
 FORMAT: Final = "bursar-cluster"
 VERSION: Final = 1

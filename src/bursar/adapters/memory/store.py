@@ -33,7 +33,7 @@ from typing import Final
 
 from bursar.adapters.memory import defaults, errors, pods, writes
 from bursar.adapters.memory.admission import Admission, Operation, Request, admitted
-from bursar.adapters.memory.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES, Kind
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects import apply, metadata
 from bursar.adapters.memory.objects.garbage_collection import GarbageCollector
 from bursar.adapters.memory.objects.history import Stored, encoded
@@ -41,6 +41,7 @@ from bursar.adapters.memory.objects.objects import HISTORY_MAX, Objects
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.adapters.memory.objects.selection import Selection, parse_query
 from bursar.adapters.memory.watches import Stream, Switch, WatchLimits
+from bursar.app.cluster.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,

@@ -10,14 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from bursar.adapters.memory import defaults, errors, pods, quotas
-from bursar.adapters.memory.kinds import (
-    BINDINGS,
-    DEPLOYMENTS,
-    NAMESPACES,
-    PODS,
-    RESOURCE_QUOTAS,
-    Kind,
-)
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects import apply, metadata
 from bursar.adapters.memory.objects.objects import Objects
 from bursar.adapters.memory.objects.patches import (
@@ -27,6 +20,7 @@ from bursar.adapters.memory.objects.patches import (
     json_patched,
     merge_patched,
 )
+from bursar.app.cluster.kinds import BINDINGS, DEPLOYMENTS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Json, Key, Patch, PatchKind
 from bursar.core.model.problem import invalid, quoted
 

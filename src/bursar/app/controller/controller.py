@@ -10,9 +10,9 @@ from typing import Final, Protocol
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.certificates.keeper import CertificateKeeper, OpenKeeper
 from bursar.app.cluster.election.election import Candidacy, Election
-from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.ports import (
     Clock,

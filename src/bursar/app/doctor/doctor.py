@@ -8,8 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
-from bursar.app.cluster.election.lease import LEASES, decode_lease
-from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.election.lease import decode_lease
+from bursar.app.cluster.kinds import (
+    LEASES,
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
+    SERVICE_ACCOUNTS,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
+)
 from bursar.app.cluster.ports import (
     EVERYTHING,
     ClusterError,
@@ -38,12 +45,6 @@ from bursar.app.names import (
     PROTECTION_POLICY,
     PROTECTION_WEBHOOKS,
     REMOVAL_WEBHOOK,
-)
-from bursar.app.operator.kinds import (
-    MUTATING_BINDINGS,
-    MUTATING_POLICIES,
-    VALIDATING_BINDINGS,
-    VALIDATING_POLICIES,
 )
 from bursar.app.quota.kinds import QUOTAS
 from bursar.core.model.problem import some_of

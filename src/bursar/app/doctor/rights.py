@@ -9,7 +9,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import (
+    ACCESS_REVIEWS,
+    CLUSTER_ROLE_BINDINGS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+)
 from bursar.app.cluster.ports import (
     ForbiddenError,
     Json,
@@ -30,22 +37,13 @@ from bursar.app.doctor.needed_rights import (
 )
 from bursar.app.extender.names import EXTENDER
 from bursar.app.install.agent import AGENT
-from bursar.app.install.documents import RBAC, Document
+from bursar.app.install.documents import Document
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
 from bursar.core.model.problem import some_of
 from bursar.wire.aaq_installation import decode_deployment
 from bursar.wire.cluster.authorization import Binding, decode_binding, decode_is_allowed
 
-ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False
-)
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", is_namespaced=True)
-DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", is_namespaced=True)
-BINDINGS: Final = (
-    Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False),
-    Resource(RBAC, "v1", "rolebindings", "RoleBinding", is_namespaced=True),
-)
 WORKLOADS: Final = (
     (DEPLOYMENTS, CONTROLLER),
     (DEPLOYMENTS, WEBHOOK),
@@ -108,7 +106,7 @@ async def bindings_finding(
     ours = {(namespace, account) for account in ACCOUNTS}
     found = [
         f"{resource.kind} {each.name} ({each.role}) for {_accounts(each, ours)}"
-        for resource in BINDINGS
+        for resource in (CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS)
         for each in await list_all(
             cluster,
             resource,

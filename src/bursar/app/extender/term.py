@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
 
-from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.observe import Cluster as Watched
 from bursar.app.cluster.observe import RunningInformer, follow, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows

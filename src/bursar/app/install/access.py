@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
+from bursar.app.cluster.kinds import RBAC_GROUP
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.counting.kinds import COUNTING_POLICIES, KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.documents import (
     METRICS_PATH,
     METRICS_READER,
-    RBAC,
     Document,
     document,
     granted,
@@ -80,7 +80,7 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
 
 def _metrics_reader() -> Document:
     """The role of Prometheus. It is not bound: the manifests do not know its service account."""
-    role = document(f"{RBAC}/v1", "ClusterRole", METRICS_READER, labels={GROUP: ""})
+    role = document(f"{RBAC_GROUP}/v1", "ClusterRole", METRICS_READER, labels={GROUP: ""})
     role["rules"] = [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}]
     return role
 
@@ -157,10 +157,10 @@ def _tenant_roles(settings: GatingSettings) -> tuple[Document, Document]:
     if settings.allow_cluster_quota:
         seen.append("applicationawareappliedclusterresourcequotas")
     # `edit` and `admin` include `view`.
-    labels = {GROUP: "", f"{RBAC}/aggregate-to-view": "true"}
-    viewer = document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-viewer", labels=labels)
+    labels = {GROUP: "", f"{RBAC_GROUP}/aggregate-to-view": "true"}
+    viewer = document(f"{RBAC_GROUP}/v1", "ClusterRole", "aaq-quota-viewer", labels=labels)
     viewer["rules"] = [permission(READ, *seen, group=GROUP)]
-    editor = document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-editor", labels={GROUP: ""})
+    editor = document(f"{RBAC_GROUP}/v1", "ClusterRole", "aaq-quota-editor", labels={GROUP: ""})
     editor["rules"] = [permission((*READ, *WRITE), seen[0], group=GROUP)]
     return viewer, editor
 

@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from bursar.app.cluster.informer.store import Identity
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import (
+    DEPLOYMENTS,
+    MUTATING_WEBHOOKS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.cluster.patches import fenced_patch, put, remove
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
@@ -23,14 +31,8 @@ from bursar.app.cluster.ports import (
     UnavailableError,
 )
 from bursar.app.install.documents import Document
-from bursar.app.migration.gather import DEPLOYMENTS, SERVICES, MovingCluster
-from bursar.app.migration.guard import (
-    BINDINGS,
-    GUARD,
-    POLICIES,
-    guard_documents,
-    shared_gate_conditions,
-)
+from bursar.app.migration.gather import MovingCluster
+from bursar.app.migration.guard import GUARD, guard_documents, shared_gate_conditions
 from bursar.app.migration.installation import Group, Installation, Manifest
 from bursar.app.migration.plan import (
     Step,
@@ -74,13 +76,13 @@ async def perform(step: Step, cluster: MovingCluster, state: State) -> None:
 async def _guard(cluster: MovingCluster, state: State) -> None:
     selector = None if state.aaq is None else state.aaq.selector
     policy, binding = guard_documents(selector, state.home)
-    await _apply(cluster, POLICIES, Key("", GUARD), policy)
-    await _apply(cluster, BINDINGS, Key("", GUARD), binding)
+    await _apply(cluster, VALIDATING_POLICIES, Key("", GUARD), policy)
+    await _apply(cluster, VALIDATING_BINDINGS, Key("", GUARD), binding)
 
 
 async def _unguard(cluster: MovingCluster, _: State) -> None:
-    await _delete(cluster, BINDINGS, Key("", GUARD))
-    await _delete(cluster, POLICIES, Key("", GUARD))
+    await _delete(cluster, VALIDATING_BINDINGS, Key("", GUARD))
+    await _delete(cluster, VALIDATING_POLICIES, Key("", GUARD))
 
 
 async def _protect(cluster: MovingCluster, state: State) -> None:

@@ -8,10 +8,16 @@ from typing import Final, Protocol, TypeVar
 
 from bursar.app.cluster.kinds import (
     CONFIG_MAPS,
+    CRDS,
+    DEPLOYMENTS,
+    MUTATING_POLICIES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     PODS,
     SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
     VALIDATING_WEBHOOKS,
 )
 from bursar.app.cluster.ports import (
@@ -27,8 +33,8 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.cluster.reading.listing import list_all
 from bursar.app.controller.gating_check import NAME_LABEL
-from bursar.app.migration.guard import BINDINGS, GUARD, POLICIES, REFUSED, gated_namespaces
-from bursar.app.migration.installation import Installation, Manifest, resource_of
+from bursar.app.migration.guard import GUARD, REFUSED, gated_namespaces
+from bursar.app.migration.installation import Installation, Manifest
 from bursar.app.migration.state import (
     LOCKS,
     NAME,
@@ -68,10 +74,6 @@ from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.quota.unreadable import read_quota
 
 T = TypeVar("T")
-DEPLOYMENTS: Final = resource_of("apps/v1", "Deployment")
-SERVICES: Final = resource_of("v1", "Service")
-DEFINITIONS: Final = resource_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-MUTATING_POLICIES: Final = resource_of("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy")
 PROBES_MAX: Final = 50
 """In how many namespaces a pod is tried, if each refuses it. A tenant has fewer namespaces."""
 
@@ -98,7 +100,7 @@ async def read_state(
     account = await _found(cluster, SERVICE_ACCOUNTS, Key(home, CONTROLLER), decode_metadata)
     guard = [
         await _found(cluster, resource, Key("", GUARD), decode_metadata)
-        for resource in (POLICIES, BINDINGS)
+        for resource in (VALIDATING_POLICIES, VALIDATING_BINDINGS)
     ]
     queues = partial(decode_job_queue, locks=LOCKS)
     state = State(
@@ -204,8 +206,8 @@ async def _owned(
 
     AAQ's Deployments are left out: a move deletes them.
     """
-    definitions = await _listed(reader, DEFINITIONS, decode_metadata)
-    found = [(DEFINITIONS, each) for each in definitions if each.name.endswith(f".{GROUP}")]
+    definitions = await _listed(reader, CRDS, decode_metadata)
+    found = [(CRDS, each) for each in definitions if each.name.endswith(f".{GROUP}")]
     names = {each.name for _, each in found}
     found += [
         (manifest.resource, metadata)

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.certificates.aaq_names import TLS_SECRET
-from bursar.app.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import (
+    CLUSTER_ROLES,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    ROLES,
+    SERVICE_ACCOUNTS,
+)
 from bursar.app.cluster.ports import Json, Resource
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import GatingSettings, single_configuration_documents
@@ -32,16 +38,7 @@ from bursar.app.install.workloads import (
     RESTRICTED_CONTAINER,
     RESTRICTED_POD,
 )
-from bursar.app.operator.kinds import (
-    CLUSTER_ROLES,
-    DELETED,
-    KEPT,
-    OWNED,
-    PRIORITY_CLASSES,
-    ROLES,
-    Target,
-    target_of,
-)
+from bursar.app.operator.kinds import DELETED, KEPT, OWNED, Target, target_of
 from bursar.app.operator.names import LEASE, OPERATOR
 from bursar.app.operator.rendering import (
     GATE_ANNOTATION,

@@ -8,6 +8,7 @@ be repeated, so that another operator goes on where this one ended.
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import (
     Clock,
     ForbiddenError,
@@ -23,7 +24,7 @@ from bursar.app.cluster.reading.listing import list_all
 from bursar.app.cluster.sighting import locate
 from bursar.app.log import Log
 from bursar.app.operator.applied import SELECTOR
-from bursar.app.operator.kinds import DEFINITIONS, DELETED, Target
+from bursar.app.operator.kinds import DELETED, Target
 from bursar.app.quota.kinds import AAQS
 from bursar.app.quota.release.force_release import ForcedReleases, release_all, stop_gating
 from bursar.wire.model.pod_row import PodRowDecoder
@@ -73,9 +74,9 @@ async def delete_objects(
         left += await _delete_kind(cluster, resource, home, may_write, record)
     if with_definitions and not left:
         own = f"{AAQS.plural}.{AAQS.group}"
-        found = await _listed(cluster, DEFINITIONS, home)
+        found = await _listed(cluster, CRDS, home)
         others = [each for each in found if each[0].name != own]
-        left += await _delete(cluster, DEFINITIONS, others, may_write, record)
+        left += await _delete(cluster, CRDS, others, may_write, record)
     return left
 
 

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from bursar.app.cluster.events.document import EventType
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.informer.store import Sighting
+from bursar.app.cluster.kinds import MUTATING_POLICIES, PRIORITY_CLASSES
 from bursar.app.cluster.observe import RunningInformer, follow, observe
 from bursar.app.cluster.ports import (
     Clock,
@@ -34,7 +35,7 @@ from bursar.app.install.documents import Document
 from bursar.app.log import Log
 from bursar.app.operator.applied import AppliedObjects, Stored, Write, decode_stored, observe_owned
 from bursar.app.operator.events import ACTION, OperatorReason, record_write, reference
-from bursar.app.operator.kinds import MUTATING_POLICIES, OWNED, PRIORITY_CLASSES, Target, target_of
+from bursar.app.operator.kinds import OWNED, Target, target_of
 from bursar.app.operator.readiness import Workload, held_back, untrusted, workloads
 from bursar.app.operator.removal import QUOTAS_ANNOTATION, delete_objects, free_pods
 from bursar.app.operator.rendering import KUBEVIRT_CLASS, Rendered, Surroundings, rendered

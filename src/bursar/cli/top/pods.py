@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import click
 
-from bursar.app.cluster.kinds import NODES, PODS
+from bursar.app.cluster.kinds import JOBS, NODES, PODS
 from bursar.app.cluster.metrics_kinds import POD_METRICS, wanted_metrics
-from bursar.app.cluster.ports import Resource
 from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.reports.top.consumption import (
     CountedPod,
@@ -39,8 +37,6 @@ from bursar.cli.top.read import METRICS, TopObjects, top_objects
 from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.resources import ResourceList
 from bursar.wire.model.workloads.controllers import controlled_objects
-
-JOBS: Final = Resource("batch", "v1", "jobs", "Job")
 
 
 @click.command(short_help="Show what pods request, by pod, owner, node or label.")

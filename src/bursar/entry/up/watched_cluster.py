@@ -9,10 +9,9 @@ from random import SystemRandom
 import msgspec
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.kinds import LIMIT_RANGES
+from bursar.app.cluster.kinds import EVENTS, LIMIT_RANGES
 from bursar.app.cluster.observe import Cluster, RunningInformer, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, ForbiddenError, NotFoundError

@@ -4,7 +4,7 @@ import json
 
 from bursar.adapters.memory import pods
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import LIMIT_RANGES, PODS
+from bursar.app.cluster.kinds import LIMIT_RANGES, PODS
 from bursar.app.cluster.ports import Query, Reader
 from bursar.core.model.admission.limit_range import (
     LimitRange,

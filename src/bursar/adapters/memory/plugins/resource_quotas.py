@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from bursar.adapters.memory import pods
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Reader, Writer
 from bursar.core.model.names import CPU, MEMORY, QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod import Container, Pod

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import NODES, PODS
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import (
     Cluster,
@@ -44,6 +43,7 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     key_of,
 )
 from bursar.adapters.memory.simulation.workloads.templates import field, phase_of
+from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from bursar.adapters.memory.kinds import PODS
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import (
@@ -18,6 +17,7 @@ from bursar.adapters.memory.simulation.conditions import (
 )
 from bursar.adapters.memory.simulation.workloads.effects import Change, Delete, Effect
 from bursar.adapters.memory.simulation.workloads.templates import controller_of, field, phase_of
+from bursar.app.cluster.kinds import PODS
 from bursar.core.model.pod import CONDITION_RESIZE_PENDING, REASON_INFEASIBLE, Pod
 from bursar.core.placement.fit import incoming_request, kubelet_refusal, shortfalls_of
 from bursar.core.placement.message import (

@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import BINDINGS, NODES, PODS
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, find_pod
 from bursar.adapters.memory.simulation.conditions import (
     find_condition,
@@ -25,6 +24,7 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     apply,
     status_change,
 )
+from bursar.app.cluster.kinds import BINDINGS, NODES, PODS
 from bursar.app.cluster.ports import Clock, ConflictError, Key, NotFoundError
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod

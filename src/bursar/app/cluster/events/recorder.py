@@ -16,7 +16,6 @@ from typing import Final, Generic, NoReturn, TypeVar
 
 from bursar.app.cluster.events.budget import Budget, ObjectBuckets, TokenBucket
 from bursar.app.cluster.events.document import (
-    EVENTS,
     NOTE_BYTES_MAX,
     WORD_BYTES_MAX,
     EventType,
@@ -29,6 +28,7 @@ from bursar.app.cluster.events.document import (
     series_document,
 )
 from bursar.app.cluster.events.series import Series, SeriesBook, noted
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,

@@ -17,7 +17,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import (
+    MUTATING_BINDINGS,
+    MUTATING_WEBHOOKS,
+    PODS,
+    VALIDATING_BINDINGS,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.cluster.observe_kinds import identify_pod
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import (
@@ -57,24 +63,17 @@ OTHER_GATES: Final = (
 )
 
 
-def _admission(kind: str) -> Resource:
-    plural = f"{kind.lower()}s"
-    return Resource("admissionregistration.k8s.io", "v1", plural, kind, is_namespaced=False)
-
-
 GATING_OBJECTS: Final = (
-    (_admission("MutatingAdmissionPolicyBinding"), Key("", GATING_POLICY)),
-    (_admission("MutatingWebhookConfiguration"), Key("", GATING_WEBHOOKS)),
+    (MUTATING_BINDINGS, Key("", GATING_POLICY)),
+    (MUTATING_WEBHOOKS, Key("", GATING_WEBHOOKS)),
 )
 """The objects without which no pod gets the gate."""
-LIMIT_OBJECTS: Final = (
-    (_admission("ValidatingAdmissionPolicyBinding"), Key("", WAITING_PODS_POLICY)),
-)
+LIMIT_OBJECTS: Final = ((VALIDATING_BINDINGS, Key("", WAITING_PODS_POLICY)),)
 """The objects that refuse new pods of full namespaces. They are deleted too: without a leader, a
 namespace would stay full although no pod waits in it any more."""
 PROTECTION_OBJECTS: Final = (
-    (_admission("ValidatingAdmissionPolicyBinding"), Key("", PROTECTION_POLICY)),
-    (_admission("ValidatingWebhookConfiguration"), Key("", PROTECTION_WEBHOOKS)),
+    (VALIDATING_BINDINGS, Key("", PROTECTION_POLICY)),
+    (VALIDATING_WEBHOOKS, Key("", PROTECTION_WEBHOOKS)),
 )
 """The objects that deny the removal of a gate to everyone except the controller."""
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bursar.adapters.memory.kinds import CRON_JOBS, JOBS
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import is_true
@@ -25,6 +24,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     is_being_deleted,
     owner_reference,
 )
+from bursar.app.cluster.kinds import CRON_JOBS, JOBS
 from bursar.wire.structs.fields import FieldError, decode_time
 from bursar.wire.validation.cron_schedule import schedule_error
 

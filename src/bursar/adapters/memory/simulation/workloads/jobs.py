@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bursar.adapters.memory.kinds import JOBS
 from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import is_true, with_conditions
@@ -16,6 +15,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     phase_of,
     scaled,
 )
+from bursar.app.cluster.kinds import JOBS
 
 
 def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from bursar.adapters.memory.kinds import DEPLOYMENTS, REPLICA_SETS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.workloads.effects import (
     Change,
@@ -21,6 +20,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     scaled,
     template_hash,
 )
+from bursar.app.cluster.kinds import DEPLOYMENTS, REPLICA_SETS
 
 HASH_LABEL: Final = "pod-template-hash"
 DEFAULT_PERCENT: Final = 25

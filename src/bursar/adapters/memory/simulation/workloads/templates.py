@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from bursar.adapters.memory.kinds import PODS
 from bursar.adapters.memory.objects.metadata import SUFFIX_LETTERS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import is_true
 from bursar.adapters.memory.simulation.workloads.effects import Create, Delete, Effect
+from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Resource
 
 REVISION_LABEL: Final = "controller-revision-hash"

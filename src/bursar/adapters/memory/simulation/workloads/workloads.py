@@ -11,16 +11,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import (
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    NODES,
-    PODS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-)
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, is_newer
 from bursar.adapters.memory.simulation.events import event
 from bursar.adapters.memory.simulation.inbox import Change, Inbox
@@ -48,6 +38,16 @@ from bursar.adapters.memory.simulation.workloads.replicas import (
 from bursar.adapters.memory.simulation.workloads.templates import (
     controller_of,
     is_being_deleted,
+)
+from bursar.app.cluster.kinds import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
 )
 from bursar.app.cluster.ports import (
     Clock,
