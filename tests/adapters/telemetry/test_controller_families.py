@@ -34,6 +34,7 @@ from bursar.core.quota.quota import QuotaObject, ReportedCondition
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
+from support.metrics.every_metric import Told
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
@@ -63,7 +64,7 @@ def a_term(books: Books | None = None, **parts: object) -> TermView:
 
 def a_view(**parts: object) -> ControllerView:
     limiter = Limiter(floor=2, ceiling=32, growth_after=20)
-    known = {"is_leader": True, "informers": (), "limiter": limiter, "dropped_events": {}}
+    known = {"is_leader": True, "informers": (), "limiter": limiter, "recorders": ()}
     return ControllerView(**{**known, **parts})
 
 
@@ -219,7 +220,7 @@ def test_an_informer_that_never_listed_is_infinitely_stale():
 
 
 def test_events_are_dropped_for_reasons_of_the_documentation():
-    view = a_view(dropped_events={Drop.QUEUE_FULL: 4}, waiting_events=3)
+    view = a_view(recorders=(Told({Drop.QUEUE_FULL: 3}, 1), Told({Drop.QUEUE_FULL: 1}, 2)))
 
     shown = samples(controller_families(view))
 

@@ -15,11 +15,10 @@ from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import DeriveFacts, PodRow
-from bursar.wire.model import node as wire_node
-from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.namespace import decode_namespace
+from bursar.wire.model.node import decode_node
+from bursar.wire.model.pod import decode_pod
 from bursar.wire.model.pod_row import PodRowDecoder
-from bursar.wire.structs.body import decode_body
 
 
 def observe_namespaces(
@@ -51,15 +50,8 @@ def identify_pod(row: PodRow) -> Identity:
 
 def observe_pods(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:
     """Watch all pods with every field of the model, for views that show more than a row holds."""
-
-    def decode(body: bytes) -> Pod:
-        return wire_pod.to_core(decode_body(body, wire_pod.Pod))
-
-    return observe(cluster, clock, random, PODS, decode)
+    return observe(cluster, clock, random, PODS, decode_pod)
 
 
 def observe_nodes(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Node]]:
-    def decode(body: bytes) -> Node:
-        return wire_node.to_core(decode_body(body, wire_node.Node))
-
-    return observe(cluster, clock, random, NODES, decode)
+    return observe(cluster, clock, random, NODES, decode_node)

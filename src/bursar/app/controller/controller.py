@@ -1,7 +1,7 @@
 """The controller: stands for election, and runs a term while it leads."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from random import Random
@@ -11,7 +11,7 @@ from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.certificates.keeper import CertificateKeeper, OpenKeeper
 from bursar.app.cluster.election.election import Candidacy, Election
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
-from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.cluster.events.recorder import EventCounts, EventRecorder
 from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.ports import (
@@ -49,16 +49,6 @@ from bursar.core.quota.views.queue import FullQueues
 from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("controller")
-
-
-class Recorder(Protocol):
-    """Counts of one event recorder, for metrics and status pages."""
-
-    @property
-    def dropped(self) -> Mapping[Drop, int]: ...
-
-    @property
-    def waiting(self) -> int: ...
 
 
 class Cluster(Reader, Writer, Protocol):
@@ -160,7 +150,7 @@ class Controller:
         self._keeper: CertificateKeeper | None = None
 
     @property
-    def recorders(self) -> tuple[Recorder, ...]:
+    def recorders(self) -> tuple[EventCounts, ...]:
         """The event recorders of this process."""
         return (
             self.recorder,
