@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from bursar.adapters.memory.kinds import Kind
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.app.cluster.kinds import CRDS, NAMESPACES, NODES, PRIORITY_CLASSES, SECRETS
 from bursar.app.cluster.ports import Resource
+from bursar.wire.structs.fields import timestamp
 
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 SYSTEM_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")

@@ -23,6 +23,7 @@ from bursar.adapters.memory.objects.patches import (
 from bursar.app.cluster.kinds import BINDINGS, DEPLOYMENTS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Json, Key, Patch, PatchKind
 from bursar.core.model.problem import invalid, quoted
+from bursar.wire.structs.fields import timestamp
 
 STATUS: Final = "status"
 RESIZE: Final = "resize"
@@ -249,7 +250,7 @@ def _applied(target: Target, live: JsonObject, patch: Patch, now: datetime) -> J
         configuration(target, patch),
         apply.Manager(patch.field_manager, target.subresource),
         force=patch.is_forced,
-        now=metadata.timestamp(now),
+        now=timestamp(now),
     )
     if outcome.conflicts:
         raise errors.apply_conflict(target.kind.resource, target.key, outcome.conflicts)

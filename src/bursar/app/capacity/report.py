@@ -131,16 +131,9 @@ def _free(offer: NodeCapacity | None, used: Quantity, resource: str) -> Quantity
 def _total(lines: tuple[CapacityLine, ...]) -> CapacityLine:
     return CapacityLine(
         node="",
-        capacity=_added(line.capacity or ZERO for line in lines),
-        allocatable=_added(line.allocatable or ZERO for line in lines),
-        used=_added(line.used for line in lines),
+        capacity=sum((line.capacity or ZERO for line in lines), ZERO),
+        allocatable=sum((line.allocatable or ZERO for line in lines), ZERO),
+        used=sum((line.used for line in lines), ZERO),
         pods=sum(line.pods for line in lines),
-        free=_added(line.free for line in lines),
+        free=sum((line.free for line in lines), ZERO),
     )
-
-
-def _added(amounts: Iterable[Quantity]) -> Quantity:
-    total = ZERO
-    for amount in amounts:
-        total += amount
-    return total

@@ -5,7 +5,7 @@ time in the past in the annotation of the end asks for a new certificate.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
@@ -15,6 +15,7 @@ from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
 from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.wire.certificates import AnnotatedSecret, decode_annotated_secret, decode_texts_of
+from bursar.wire.structs.fields import timestamp
 
 BUNDLE_KEY: Final = "ca-bundle.crt"
 NOT_BEFORE: Final = "auth.openshift.io/certificate-not-before"
@@ -44,8 +45,8 @@ def annotations_for(not_after: datetime, life: timedelta, margin: timedelta) -> 
     """AAQ's annotations of a certificate that expires at `not_after`."""
     lives = f'{{"lifetime":"{go_duration(life)}","refresh":"{go_duration(life - margin)}"}}'
     return {
-        NOT_BEFORE: _text(not_after - life),
-        NOT_AFTER: _text(not_after),
+        NOT_BEFORE: timestamp(not_after - life),
+        NOT_AFTER: timestamp(not_after),
         LIVES: lives,
     }
 
@@ -70,7 +71,3 @@ def go_duration(time: timedelta) -> str:
     if hours:
         return f"{hours}h{minutes}m{seconds}s"
     return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

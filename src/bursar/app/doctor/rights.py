@@ -138,11 +138,11 @@ async def _installed(
     accounts = [
         account
         for account in ACCOUNTS
-        if await _find(cluster, SERVICE_ACCOUNTS, Key(namespace, account)) is not None
+        if await find(cluster, SERVICE_ACCOUNTS, Key(namespace, account)) is not None
     ]
     arguments = {}
     for resource, name in WORKLOADS:
-        body = await _find(cluster, resource, Key(namespace, name))
+        body = await find(cluster, resource, Key(namespace, name))
         if body is not None:
             arguments[name] = decode_deployment(body).arguments
     return InstalledParts(
@@ -154,7 +154,7 @@ async def _installed(
     )
 
 
-async def _find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
+async def find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
     try:
         return await cluster.get(resource, key)
     except NotFoundError:

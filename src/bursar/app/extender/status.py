@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from bursar.core.pools.accounts import PoolState
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.pool import Pool
 from bursar.core.quota.account import Account, to_quantity
+from bursar.wire.structs.fields import timestamp
 
 LOG: Final = Log("extender")
 REPORT_SECONDS: Final = 1.0
@@ -228,7 +229,7 @@ def _since(now: datetime, before: Mapping[str, Json]) -> Callable[[str, str], st
         for each in known if isinstance(known, list) else ():
             if isinstance(each, dict) and (each["type"], each["status"]) == (type, status):
                 return str(each["lastTransitionTime"])
-        return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return timestamp(now)
 
     return find
 

@@ -176,10 +176,7 @@ def _raised(asked: ResourceList, machine: MachineSize, gpus: tuple[str, ...]) ->
 
 
 def _sum(amounts: ResourceList, names: tuple[str, ...]) -> Quantity:
-    total = ZERO
-    for name in names:
-        total += amounts.get(name, ZERO)
-    return total
+    return sum((amounts.get(name, ZERO) for name in names), ZERO)
 
 
 # ------------------------------------------------------------------ what is charged

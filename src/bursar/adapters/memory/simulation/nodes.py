@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import (
     Cluster,
     Raw,
@@ -55,6 +54,7 @@ from bursar.app.cluster.ports import (
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.node_books import NodeBooks
+from bursar.wire.structs.fields import timestamp
 
 SIMULATED: Final = "bursar.io/simulated"
 NOT_READY: Final = "node.kubernetes.io/not-ready"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import (
     find_condition,
@@ -26,7 +25,7 @@ from bursar.core.placement.message import (
     kubelet_reason,
 )
 from bursar.core.placement.node_books import NodeBooks, pod_key
-from bursar.wire.structs.fields import FieldError, decode_time
+from bursar.wire.structs.fields import FieldError, decode_time, timestamp
 
 FINISHES_AFTER: Final = "bursar.io/finishes-after"
 RESIZES_AFTER: Final = "bursar.io/resizes-after"

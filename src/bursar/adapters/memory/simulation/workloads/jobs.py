@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import is_true, with_conditions
 from bursar.adapters.memory.simulation.workloads.effects import Create, Effect, status_change
@@ -16,6 +15,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     scaled,
 )
 from bursar.app.cluster.kinds import JOBS
+from bursar.wire.structs.fields import timestamp
 
 
 def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:
