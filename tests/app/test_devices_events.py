@@ -9,7 +9,6 @@ from bursar.app.cluster.kinds import EVENTS
 from bursar.app.devices.counters import ProxyCounts
 from bursar.app.devices.events import (
     BUDGET,
-    COMPONENT,
     LOG_BURST,
     LOG_REFILL_S,
     REMEMBERED_MAX,
@@ -19,6 +18,7 @@ from bursar.app.devices.events import (
     ProblemTracker,
     reason_of,
 )
+from bursar.app.names import AGENT
 from bursar.core.devices.allocation import Holdings, Problem, ProblemKind
 from support.cluster.small_cluster import Line, SmallCluster
 from support.device_notation import a_pod
@@ -37,7 +37,7 @@ class Agent:
             Line(self.cluster, self.clock),
             self.clock,
             reasons=DeviceReason,
-            component=COMPONENT,
+            component=AGENT,
             instance="node-1",
             budget=BUDGET,
         )

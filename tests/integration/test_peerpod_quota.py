@@ -14,8 +14,8 @@ import pytest
 
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key
-from bursar.app.install.peerpods import CONFIGURATION
 from bursar.app.install.policies.peerpod_protection import ONLY_WHAT_WAS_REMOVED
+from bursar.app.names import PEER_POD_WEBHOOKS
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
@@ -83,7 +83,7 @@ def webhook(control_plane, tmp_path_factory) -> Iterator[Webhook]:
 def without_webhook(webhook, control_plane) -> Iterator[None]:
     """As on a cluster of upstream's webhook, which knows nothing of ours."""
     assert webhook.program.is_running
-    name = ("mutatingwebhookconfiguration", CONFIGURATION)
+    name = ("mutatingwebhookconfiguration", PEER_POD_WEBHOOKS)
     stored = json.loads(kubectl(control_plane, "get", *name, "-o", "json"))
     kubectl(control_plane, "delete", *name)
     yield

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.app.install.peerpods import POLICY
 from bursar.app.install.policies.peerpod_protection import (
     MAY_NOT_BIND,
     MAY_NOT_CHANGE,
@@ -20,6 +20,7 @@ from bursar.app.install.policies.peerpod_protection import (
     ONLY_WHAT_WAS_REMOVED,
     PROTECTED,
 )
+from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection
 from support.processes.kubectl import kubectl, try_kubectl
@@ -129,7 +130,9 @@ class Scene:
         remove_protection(self.plane)
         for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
             self.plane.request("DELETE", f"{ADMISSION}/{kind}/{POLICY}")
-        self.plane.request("DELETE", f"{ADMISSION}/mutatingwebhookconfigurations/{CONFIGURATION}")
+        self.plane.request(
+            "DELETE", f"{ADMISSION}/mutatingwebhookconfigurations/{PEER_POD_WEBHOOKS}"
+        )
 
 
 def a_scene(plane: ControlPlane) -> Scene:

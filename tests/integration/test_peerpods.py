@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from bursar.adapters.serving.message import JSON, Request, Response
-from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.app.install.peerpods import POLICY
+from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from support.builders.reviews import posting, running
@@ -135,7 +136,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     scene.apply_webhook()
     until_sync(scene.is_rewriting, "the API server asks the webhook")
     yield scene
-    control_plane.request("DELETE", f"{WEBHOOKS}/{CONFIGURATION}")
+    control_plane.request("DELETE", f"{WEBHOOKS}/{PEER_POD_WEBHOOKS}")
     remove_protection(control_plane)
     for name in ("kata-remote", extra):
         control_plane.request("DELETE", f"{RUNTIME_CLASSES}/{name}")

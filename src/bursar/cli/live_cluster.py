@@ -12,6 +12,7 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.ports import ClusterError, Reader, Watcher, Writer
+from bursar.app.names import SERVICE_ACCOUNT_FOLDER
 from bursar.cli import options
 from bursar.cli.errors.exit_codes import BadInputError
 
@@ -97,10 +98,7 @@ def kubectls_cluster(
     If nothing is named and there is no kubeconfig, a process in a pod uses the pod's service
     account, whose files are in `account_folder`.
     """
-    from bursar.adapters.kube.access import (  # noqa: PLC0415 - imports TLS
-        SERVICE_ACCOUNT_FOLDER,
-        load_in_cluster,
-    )
+    from bursar.adapters.kube.access import load_in_cluster  # noqa: PLC0415 - imports TLS
 
     is_named = kubeconfig is not None or context or environment.get("KUBECONFIG")
     if (

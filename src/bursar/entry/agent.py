@@ -46,13 +46,7 @@ from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.defaults import PodsFrom
-from bursar.app.devices.events import (
-    BUDGET,
-    COMPONENT,
-    DeviceReason,
-    PodEvents,
-    ProblemLog,
-)
+from bursar.app.devices.events import BUDGET, DeviceReason, PodEvents, ProblemLog
 from bursar.app.devices.node_pods import NodePods
 from bursar.app.devices.planning import (
     CompatPlanning,
@@ -65,6 +59,7 @@ from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited
 from bursar.app.devices.watch import ApiPods, WatchedInventory
 from bursar.app.log import Log
+from bursar.app.names import AGENT
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.options.agent import AgentSettings
 from bursar.core.devices.inventory import Inventory
@@ -227,7 +222,7 @@ def _cluster(
             client,
             SYSTEM_CLOCK,
             reasons=DeviceReason,
-            component=COMPONENT,
+            component=AGENT,
             instance=settings.node,
             budget=BUDGET,
         )

@@ -12,12 +12,13 @@ from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.message import Response
-from bursar.adapters.serving.probes import METRICS_PATH, probe_routes, readiness
+from bursar.adapters.serving.probes import probe_routes, readiness
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.operator.families import operator_metrics
 from bursar.adapters.telemetry.status.operator import operator_status
 from bursar.app.log import Log
+from bursar.app.names import METRICS_PATH
 from bursar.app.operator.names import OPERATOR
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
 from bursar.adapters.memory.objects.patches import JsonObject, json_patched
 from bursar.app.admission.pods import Installation, judge_creation, queue_is_full
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import NAMESPACES, PODS, RESIZE
 from bursar.app.cluster.ports import Json, Key, NotFoundError, Reader, UnavailableError
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
@@ -20,7 +20,6 @@ from bursar.core.quota.growth.promises import GrowthRefusals
 from bursar.core.quota.refusal import explanation
 from bursar.core.quota.targeting import Targeting
 
-RESIZE = "resize"
 _ALLOWED = Admitted()
 
 

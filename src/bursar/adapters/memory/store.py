@@ -41,7 +41,7 @@ from bursar.adapters.memory.objects.objects import HISTORY_MAX, Objects
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.adapters.memory.objects.selection import Selection, parse_query
 from bursar.adapters.memory.watches import Stream, Switch, WatchLimits
-from bursar.app.cluster.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES
+from bursar.app.cluster.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES, RESIZE
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -244,7 +244,7 @@ class MemoryCluster:
         request = await admitted(self._mutating, request)
         assert request.new is not None
         new = writes.validated(target, old, request.new)
-        if target.subresource == writes.RESIZE:
+        if target.subresource == RESIZE:
             pods.require_node_for_resize(old, new, target.key, self.objects)
         if not is_applied:
             new = apply.disowned(target.kind, old, new)

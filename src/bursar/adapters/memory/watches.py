@@ -9,14 +9,12 @@ do not count as lag; otherwise a consumer that fell behind could never catch up.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.history import Change, Collection, Stored, encoded, stored_at
 from bursar.adapters.memory.objects.selection import Selection
 from bursar.app.cluster.ports import Clock, EventKind, UnavailableError, WatchEvent
-
-INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+from bursar.wire.cluster.status import INITIAL_EVENTS_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

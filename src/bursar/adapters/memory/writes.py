@@ -20,13 +20,19 @@ from bursar.adapters.memory.objects.patches import (
     json_patched,
     merge_patched,
 )
-from bursar.app.cluster.kinds import BINDINGS, DEPLOYMENTS, NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import (
+    BINDINGS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    RESIZE,
+    RESOURCE_QUOTAS,
+)
 from bursar.app.cluster.ports import Json, Key, Patch, PatchKind
 from bursar.core.model.problem import invalid, quoted
 from bursar.wire.structs.fields import timestamp
 
 STATUS: Final = "status"
-RESIZE: Final = "resize"
 _NAMES_TRIED: Final = 8
 
 

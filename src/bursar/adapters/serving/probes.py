@@ -6,9 +6,9 @@ from typing import Final
 
 from bursar.adapters.serving.connection import READY_PATH
 from bursar.adapters.serving.message import Guard, Request, Response, Route, Routes, fixed
+from bursar.app.names import METRICS_PATH
 
 HEALTH_PATH: Final = "/healthz"
-METRICS_PATH: Final = "/metrics"
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The Content-Type of Prometheus' text format."""
 

@@ -23,12 +23,10 @@ from bursar.app.certificates.aaq import (
 )
 from bursar.app.certificates.aaq_names import BUNDLE
 from bursar.app.certificates.configurations import Webhooks, bundle_patch, observe_configuration
-from bursar.app.certificates.names import CA_SECRET, CONFIGURATIONS, TLS_SECRET
+from bursar.app.certificates.names import CA_SECRET, CERTIFICATE, CONFIGURATIONS, KEY, TLS_SECRET
 from bursar.app.certificates.ports import X509, KeyPair
 from bursar.app.certificates.secrets import (
     AUTHORITIES,
-    CERTIFICATE,
-    KEY,
     LABELS,
     RETIRED,
     SecretData,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
+from bursar.app.certificates.names import CERTIFICATE, KEY
 from bursar.app.certificates.ports import KeyPair
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
@@ -12,8 +13,6 @@ from bursar.app.cluster.observe import Cluster, observe
 from bursar.app.cluster.ports import Clock, Json, Key, Query
 from bursar.wire.certificates import decode_secret, encode_data
 
-CERTIFICATE: Final = "tls.crt"
-KEY: Final = "tls.key"
 AUTHORITIES: Final = "ca.crt"
 """In the Secret of the pair: all CAs to trust. In the Secret of the CA: the CA that signs."""
 CA_KEY: Final = "ca.key"

@@ -56,6 +56,8 @@ def _rbac(kind: str) -> Resource:
 
 
 PODS: Final = resource_of("v1", "Pod")
+RESIZE: Final = "resize"
+"""The subresource of pods that changes the resources of running containers."""
 NODES: Final = resource_of("v1", "Node")
 NAMESPACES: Final = resource_of("v1", "Namespace")
 CONFIG_MAPS: Final = resource_of("v1", "ConfigMap")

@@ -17,7 +17,7 @@ from bursar.app.cluster.ports import Clock, ClusterError, Key, NotFoundError, Re
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.log import Log
 from bursar.app.names import GATING_POLICY, GATING_WEBHOOKS, POD_WEBHOOKS
-from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.namespace import NAME_LABEL, NamespaceObject
 from bursar.core.model.selectors.selector import (
     Operator,
     Requirement,
@@ -33,7 +33,6 @@ CHECK_SECONDS: Final = 15.0
 """Pause between two checks."""
 RETRY_SECONDS: Final = 2.0
 """Pause after a check that failed."""
-NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _GATING: Final = (GATING_POLICY, GATING_WEBHOOKS)
 """Names of the objects that gate pods. The others protect gates."""
 UNKNOWN: Final = "the installed policies and webhooks could not be read yet"

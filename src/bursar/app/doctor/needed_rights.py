@@ -10,11 +10,11 @@ from bursar.app.extender.manifests import ExtenderInstallation, extender_documen
 from bursar.app.extender.names import EXTENDER
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import GatingSettings
-from bursar.app.install.agent import AGENT, AgentInstallation, agent_documents
+from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.app.install.documents import Document
 from bursar.app.install.removal import removal_documents
 from bursar.app.install.workloads import WorkloadSettings, controller_documents, webhook_documents
-from bursar.app.names import CONTROLLER, WEBHOOK
+from bursar.app.names import AGENT, CONTROLLER, WEBHOOK
 from bursar.app.operator.manifests import OperatorInstallation, operator_documents
 from bursar.app.operator.names import OPERATOR
 

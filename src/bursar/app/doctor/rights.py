@@ -36,9 +36,8 @@ from bursar.app.doctor.needed_rights import (
     needed_rights,
 )
 from bursar.app.extender.names import EXTENDER
-from bursar.app.install.agent import AGENT
 from bursar.app.install.documents import Document
-from bursar.app.names import CONTROLLER, WEBHOOK
+from bursar.app.names import AGENT, CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
 from bursar.core.model.problem import some_of
 from bursar.wire.aaq_installation import decode_deployment

@@ -13,8 +13,8 @@ from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.counting.kinds import COUNTING_POLICIES, KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.documents import (
-    METRICS_PATH,
     METRICS_READER,
+    OBSERVE,
     Document,
     document,
     granted,
@@ -26,14 +26,12 @@ from bursar.app.install.policies.confinement import (
     confinement_documents,
     node_confinement_documents,
 )
-from bursar.app.names import CONTROLLER, PROMISES, WEBHOOK
+from bursar.app.names import CONTROLLER, METRICS_PATH, PROMISES, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS, GROUP
 
 CAPACITY: Final = f"{CONTROLLER}-capacity"
 POD_SECURITY: Final = "pod-security.kubernetes.io"
 READ: Final = ("get", "list", "watch")
-OBSERVE: Final = ("list", "watch")
-"""What an informer needs: it never reads a single object."""
 KEEP: Final = ("create", "patch", "delete")
 """What a reconciler needs for objects of its own: it never replaces an object as a whole."""
 WRITE: Final = ("create", "update", "patch", "delete")

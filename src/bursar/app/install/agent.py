@@ -24,10 +24,8 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
-from bursar.app.names import OWN_NAMESPACE
+from bursar.app.names import AGENT, OWN_NAMESPACE
 
-AGENT: Final = "bursar-agent"
-"""The service account, its role, and the DaemonSet."""
 TRUSTED: Final = "/etc/bursar/kubelet-ca.crt"
 """Path in the container of the certificate that kubelet must present."""
 SOURCES_FOLDER: Final = "/etc/bursar/sources"

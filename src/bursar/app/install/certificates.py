@@ -4,14 +4,9 @@ The functions return rules, which other manifests make Roles of. A Role that nam
 their list and watch too, because Bursar's requests name the object in their field selector.
 """
 
-from typing import Final
-
 from bursar.app.certificates import aaq_names
 from bursar.app.certificates.names import CA_SECRET, CONFIGURATIONS, TLS_SECRET
-from bursar.app.install.documents import Document, permission
-
-OBSERVE: Final = ("list", "watch")
-"""What an informer needs: it never reads a single object."""
+from bursar.app.install.documents import OBSERVE, Document, permission
 
 
 def serving_rules(tls_secret: str = TLS_SECRET) -> list[Document]:

@@ -32,13 +32,11 @@ from bursar.app.cluster.ports import (
     Writer,
 )
 from bursar.app.cluster.reading.listing import list_all
-from bursar.app.controller.gating_check import NAME_LABEL
 from bursar.app.migration.guard import GUARD, REFUSED, gated_namespaces
 from bursar.app.migration.installation import Installation, Manifest
 from bursar.app.migration.state import (
     LOCKS,
     NAME,
-    OPERATOR,
     OPERATOR_CONFIG,
     OwnedObject,
     Probe,
@@ -55,8 +53,10 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
     WEBHOOK,
 )
+from bursar.app.operator.names import OPERATOR
 from bursar.app.quota.kinds import AAQS, CLUSTER_RESOURCE_QUOTAS, GROUP, JOB_QUEUE_CONFIGS
 from bursar.app.quota.views.inventory import read_inventory
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import is_spared

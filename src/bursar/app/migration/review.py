@@ -9,20 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bursar.app.controller.gating_check import NAME_LABEL, Installed
+from bursar.app.controller.gating_check import Installed
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.migration.findings import Finding, Level
 from bursar.app.migration.gather import selected_by
 from bursar.app.migration.quota_review import quota_findings
-from bursar.app.migration.state import (
-    OPERATOR,
-    OPERATOR_CONFIG,
-    State,
-    TenantState,
-    are_bursars,
-    is_bursars,
-)
+from bursar.app.migration.state import OPERATOR_CONFIG, State, TenantState, are_bursars, is_bursars
+from bursar.app.operator.names import OPERATOR
 from bursar.core.kubevirt.mode import VmiMode
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.problem import counted, some_of
 from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.quota.quota import GATE

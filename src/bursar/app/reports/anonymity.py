@@ -8,8 +8,8 @@ from typing import Final
 
 from bursar.app.cluster.ports import Json
 from bursar.app.reports.redaction import Object
+from bursar.core.model.namespace import NAME_LABEL
 
-NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 POD_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 HOST_LABEL: Final = "kubernetes.io/hostname"
 KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
@@ -19,7 +19,7 @@ _PLACES: Final = {
     "namespaces": "namespace",
     "nodeName": "node",
     "hostname": "pod",
-    NAMESPACE_LABEL: "namespace",
+    NAME_LABEL: "namespace",
     POD_LABEL: "pod",
     HOST_LABEL: "node",
 }

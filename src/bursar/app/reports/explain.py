@@ -11,7 +11,7 @@ from typing import Final
 
 from bursar.app.reports.surroundings import Surroundings
 from bursar.core.explain.fate import Fate, pod_fates
-from bursar.core.model.pod import Pod
+from bursar.core.model.pod import DEFAULT_SCHEDULER, Pod
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.choice import choose, scores_of
 from bursar.core.placement.fit_index import FitIndex
@@ -22,7 +22,6 @@ from bursar.core.placement.remedies.remedy import Remedy, TooLarge, remedies, to
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 ALWAYS_UNCHECKED: Final = (
     "scheduler extenders, plugins that are not on by default, and pods nominated to a node"
 )

@@ -13,6 +13,7 @@ from bursar.core.model.resources import ResourceList, add
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.remedies.obstacles import verdicts
+from bursar.core.placement.remedies.remedy import DAEMON_SET
 from bursar.wire.model.workloads.autoscaler import Autoscaler
 from bursar.wire.model.workloads.workload import WorkloadTemplate
 
@@ -20,7 +21,6 @@ CLAIMS: Final = "persistentvolumeclaims"
 STORAGE: Final = "requests.storage"
 CLASS_MIDDLE: Final = ".storageclass.storage.k8s.io/"
 CRON_JOB: Final = "CronJob"
-DAEMON_SET: Final = "DaemonSet"
 
 OVERLAPS: Final = {
     "Forbid": "one run at a time (concurrencyPolicy Forbid)",

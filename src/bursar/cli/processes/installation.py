@@ -1,11 +1,8 @@
 """Where this process is installed, if it runs in a pod."""
 
 from pathlib import Path
-from typing import Final
 
-from bursar.app.names import OWN_NAMESPACE
-
-SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+from bursar.app.names import OWN_NAMESPACE, SERVICE_ACCOUNT_FOLDER
 
 
 def own_namespace() -> str:

@@ -12,7 +12,7 @@ from bursar.adapters.admission.leader_client import LeaderClientSettings
 from bursar.adapters.admission.routes import BODY_BYTES_MAX
 from bursar.adapters.serving.tls.profile import TlsProfile
 from bursar.app.admission.pods import Installation, WhenUnreachable
-from bursar.app.names import CONTROLLER
+from bursar.app.names import CONTROLLER, SERVICE_ACCOUNT_FOLDER
 from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import duration, one_of, path, shown
 from bursar.cli.peerpods.options import (
@@ -21,7 +21,7 @@ from bursar.cli.peerpods.options import (
     sizing_options,
     types_from,
 )
-from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namespace
+from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.options.process import (
     ClusterChoice,
     MetricsAuth,

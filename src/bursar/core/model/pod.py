@@ -19,6 +19,7 @@ REASON_INFEASIBLE: Final = "Infeasible"
 PHASES_TERMINATED: Final = frozenset({"Succeeded", "Failed"})
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - the text in a pod, nothing is bound to it
 TCP: Final = "TCP"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from bursar.adapters.memory import pods
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import PODS, RESIZE, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Reader, Writer
 from bursar.core.model.names import CPU, MEMORY, QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod import Container, Pod
@@ -26,7 +26,6 @@ from bursar.wire.quota.objects import decode_quota
 from bursar.wire.structs.fields import FieldError
 
 _ALLOWED = Admitted()
-_RESIZE: Final = "resize"
 _COMPULSORY: Final = frozenset(
     prefix + name for name in (CPU, MEMORY) for prefix in ("", QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX)
 )
@@ -50,7 +49,7 @@ class ResourceQuotaAdmission:
     async def check(self, request: Request) -> Admitted | Refused:
         """Refuse a pod or a resize that exceeds a quota; else add it to the usage."""
         is_new = request.operation is Operation.CREATE and not request.subresource
-        is_resized = request.subresource == _RESIZE
+        is_resized = request.subresource == RESIZE
         if request.resource != PODS or request.new is None or not (is_new or is_resized):
             return _ALLOWED
         pod = pods.read_pod(request.new, request.key).pod

@@ -23,7 +23,6 @@ from bursar.adapters.memory.simulation.events import event
 from bursar.adapters.memory.simulation.inbox import Change as Seen
 from bursar.adapters.memory.simulation.inbox import Inbox
 from bursar.adapters.memory.simulation.pod_lifecycle import (
-    RESIZE,
     Memory,
     Pace,
     Step,
@@ -42,7 +41,7 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     key_of,
 )
 from bursar.adapters.memory.simulation.workloads.templates import field, phase_of
-from bursar.app.cluster.kinds import NODES, PODS
+from bursar.app.cluster.kinds import NODES, PODS, RESIZE
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,

@@ -16,7 +16,7 @@ from bursar.adapters.memory.simulation.conditions import (
 )
 from bursar.adapters.memory.simulation.workloads.effects import Change, Delete, Effect
 from bursar.adapters.memory.simulation.workloads.templates import controller_of, field, phase_of
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import PODS, RESIZE
 from bursar.core.model.pod import CONDITION_RESIZE_PENDING, REASON_INFEASIBLE, Pod
 from bursar.core.placement.fit import incoming_request, kubelet_refusal, shortfalls_of
 from bursar.core.placement.message import (
@@ -32,7 +32,6 @@ RESIZES_AFTER: Final = "bursar.io/resizes-after"
 RESIZES_TO: Final = "bursar.io/resizes-to"
 """Annotation: what the first container requests after the time in `RESIZES_AFTER`, such as
 `cpu=2,memory=4Gi`."""
-RESIZE: Final = "resize"
 REASON_DEFERRED: Final = "Deferred"
 _NANOS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION: Final = re.compile(r"(?:(\d{1,9})(\.\d{1,9})?(ns|us|ms|s|m|h))", re.ASCII)

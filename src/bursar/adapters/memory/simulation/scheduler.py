@@ -27,20 +27,19 @@ from bursar.adapters.memory.simulation.workloads.effects import (
 from bursar.app.cluster.kinds import BINDINGS, NODES, PODS
 from bursar.app.cluster.ports import Clock, ConflictError, Key, NotFoundError
 from bursar.core.model.node import Node
-from bursar.core.model.pod import Pod
+from bursar.core.model.pod import DEFAULT_SCHEDULER, Pod
 from bursar.core.placement.choice import choose
 from bursar.core.placement.message import event_text
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.vector import Vector
 
-DEFAULT_NAME: Final = "default-scheduler"
 RETRY_SECONDS: Final = 300.0
 """Interval at which all parked pods are tried again, in case a change was missed."""
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
 class Scheduler:
-    def __init__(self, cluster: Cluster, clock: Clock, *, name: str = DEFAULT_NAME) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, *, name: str = DEFAULT_SCHEDULER) -> None:
         self._cluster = cluster
         self._clock = clock
         self._name = name
@@ -123,7 +122,7 @@ class Scheduler:
             not pod.scheduling_gates
             and not pod.is_terminated
             and pod.deleted_at is None
-            and (pod.scheduler_name or DEFAULT_NAME) == self._name
+            and (pod.scheduler_name or DEFAULT_SCHEDULER) == self._name
         )
 
     def _put_on_node(self, key: Key, pod: Pod) -> None:

@@ -25,7 +25,7 @@ from bursar.app.certificates.names import CA_SECRET, TLS_SECRET
 from bursar.app.extender.kinds import ENDPOINT_SLICES, STORAGE_CAPACITIES
 from bursar.app.extender.names import EXTENDER, SIGNAL
 from bursar.app.install.documents import (
-    NAME_LABEL,
+    ADMINISTRATORS,
     Document,
     admission_policy,
     rule,
@@ -42,6 +42,7 @@ from bursar.app.quota.kinds import (
     LABEL_VALUE,
 )
 from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from bursar.core.quota.quota import GATE
@@ -100,7 +101,6 @@ _WRITERS: Final = (
     # If the controller manager uses one identity for all its controllers.
     "system:kube-controller-manager",
 )
-_ADMINISTRATORS: Final = "system:masters"
 _SPEC_FIELDS: Final = (
     "containers",
     "initContainers",
@@ -362,7 +362,7 @@ def _by_others(controller: str, suffix: str) -> list[Document]:
     users = ", ".join(f"'{user}'" for user in (controller, *_WRITERS))
     others = (
         f"!(request.userInfo.username in [{users}]) && "
-        f"!('{_ADMINISTRATORS}' in request.userInfo.groups)"
+        f"!('{ADMINISTRATORS}' in request.userInfo.groups)"
     )
     return [
         {"name": "managed", "expression": either},

@@ -18,12 +18,12 @@ from bursar.app.cluster.ports import (
     Reader,
 )
 from bursar.app.cluster.reading.listing import list_all
-from bursar.app.controller.gating_check import NAME_LABEL
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.migration.gather import MovingCluster
 from bursar.app.migration.quota_import.native_quotas import Imported, Original, Surroundings
 from bursar.app.names import POD_WEBHOOKS
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.selectors.selector import Selector, selector_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.aaq_installation import decode_metadata
