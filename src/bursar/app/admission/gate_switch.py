@@ -10,14 +10,14 @@ from random import Random
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
 from bursar.wire.cluster.annotations import decode_annotation
 
 
 def observe_gate(
-    cluster: Cluster, clock: Clock, random: Random, namespace: str
+    cluster: Watched, clock: Clock, random: Random, namespace: str
 ) -> Informer[Sighting[bool]]:
     """Watch the controller's service account: whether it has the annotation."""
     query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")
@@ -27,7 +27,7 @@ def observe_gate(
 class GateSwitch:
     """Watches the controller's service account. `run` does the work."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, random: Random, namespace: str) -> None:
+    def __init__(self, cluster: Watched, clock: Clock, random: Random, namespace: str) -> None:
         self._account = Key(namespace, CONTROLLER)
         self._informer = observe_gate(cluster, clock, random, namespace)
 

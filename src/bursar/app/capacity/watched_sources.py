@@ -8,7 +8,7 @@ from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, NODES
-from bursar.app.cluster.observe import Cluster, RunningInformer, observe
+from bursar.app.cluster.observe import RunningInformer, Watched, observe
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.core.model.pod_row import PodRow
 from bursar.core.peerpods.capacity import CapacityNode, Declared
@@ -31,7 +31,7 @@ class CapacitySources:
 
 
 def capacity_sources(
-    cluster: Cluster,
+    cluster: Watched,
     clock: Clock,
     random: Random,
     *,

@@ -12,7 +12,7 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.wire.certificates import AnnotatedSecret, decode_annotated_secret, decode_texts_of
 from bursar.wire.structs.fields import timestamp
@@ -26,7 +26,7 @@ Annotations = Mapping[str, str]
 
 
 def observe_annotated(
-    cluster: Cluster, clock: Clock, random: Random, key: Key
+    cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[AnnotatedSecret]]:
     """Watch one Secret with its annotations."""
     query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
@@ -34,7 +34,7 @@ def observe_annotated(
 
 
 def observe_bundle(
-    cluster: Cluster, clock: Clock, random: Random, key: Key
+    cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[Mapping[str, str]]]:
     """Watch the data of one ConfigMap."""
     query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")

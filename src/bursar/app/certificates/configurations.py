@@ -4,7 +4,7 @@ from random import Random
 
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Clock, Patch, Query, Resource
 from bursar.core.certificates.webhooks import WebhookClient
@@ -14,7 +14,7 @@ Webhooks = tuple[WebhookClient, ...]
 
 
 def observe_configuration(
-    cluster: Cluster, clock: Clock, random: Random, resource: Resource, name: str
+    cluster: Watched, clock: Clock, random: Random, resource: Resource, name: str
 ) -> Informer[Sighting[Webhooks]]:
     """Watch one configuration. A ClusterRole that names it suffices."""
     query = Query(field_selector=f"metadata.name={name}")

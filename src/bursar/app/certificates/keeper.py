@@ -39,7 +39,7 @@ from bursar.app.certificates.secrets import (
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
-from bursar.app.cluster.observe import Cluster, RunningInformer, follow
+from bursar.app.cluster.observe import RunningInformer, Watched, follow
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Resource
@@ -131,7 +131,7 @@ class _Known:
 class CertificateKeeper:
     """Call `run` once."""
 
-    cluster: Cluster
+    cluster: Watched
     context: ReconcileContext
     """Its `may_write` need not know whether the informers are synced."""
     settings: KeeperSettings

@@ -9,7 +9,7 @@ from bursar.app.certificates.ports import KeyPair
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SECRETS
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import Clock, Json, Key, Query
 from bursar.wire.certificates import decode_secret, encode_data
 
@@ -25,7 +25,7 @@ SecretData = Mapping[str, bytes]
 
 
 def observe_secret(
-    cluster: Cluster, clock: Clock, random: Random, key: Key
+    cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[SecretData]]:
     """Watch one Secret. A Role that names it suffices, because the query names it too."""
     query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")

@@ -26,7 +26,7 @@ from bursar.app.cluster.sighting import locate, sighted
 T = TypeVar("T")
 
 
-class Cluster(Reader, Watcher, Protocol):
+class Watched(Reader, Watcher, Protocol):
     """A cluster that can be listed and watched."""
 
 
@@ -82,7 +82,7 @@ async def follow(
 
 
 def observe(
-    cluster: Cluster,
+    cluster: Watched,
     clock: Clock,
     random: Random,
     resource: Resource,

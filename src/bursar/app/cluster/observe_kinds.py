@@ -8,7 +8,7 @@ from random import Random
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.sighting import locate
 from bursar.core.model.namespace import NamespaceObject
@@ -22,13 +22,13 @@ from bursar.wire.model.pod_row import PodRowDecoder
 
 
 def observe_namespaces(
-    cluster: Cluster, clock: Clock, random: Random
+    cluster: Watched, clock: Clock, random: Random
 ) -> Informer[Sighting[NamespaceObject]]:
     return observe(cluster, clock, random, NAMESPACES, decode_namespace)
 
 
 def observe_pod_rows(
-    cluster: Cluster, clock: Clock, random: Random, derive_facts: DeriveFacts | None = None
+    cluster: Watched, clock: Clock, random: Random, derive_facts: DeriveFacts | None = None
 ) -> Informer[PodRow]:
     """Watch all pods, each kept in a few hundred bytes, and what a counter derives from it."""
     return Informer(
@@ -48,10 +48,10 @@ def identify_pod(row: PodRow) -> Identity:
     return Identity(Key(row.namespace, row.name), stamp.uid, stamp.resource_version)
 
 
-def observe_pods(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:
+def observe_pods(cluster: Watched, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:
     """Watch all pods with every field of the model, for views that show more than a row holds."""
     return observe(cluster, clock, random, PODS, decode_pod)
 
 
-def observe_nodes(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Node]]:
+def observe_nodes(cluster: Watched, clock: Clock, random: Random) -> Informer[Sighting[Node]]:
     return observe(cluster, clock, random, NODES, decode_node)

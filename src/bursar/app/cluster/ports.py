@@ -226,6 +226,10 @@ class Writer(Protocol):
         """
 
 
+class ReadWriter(Reader, Writer, Protocol):
+    """A cluster that can be read and written."""
+
+
 class Binder(Protocol):
     """Binds pods to nodes, as a scheduler does."""
 

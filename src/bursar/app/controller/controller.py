@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.certificates.keeper import CertificateKeeper, OpenKeeper
@@ -21,8 +21,7 @@ from bursar.app.cluster.ports import (
     Key,
     Patch,
     PatchKind,
-    Reader,
-    Writer,
+    ReadWriter,
 )
 from bursar.app.controller.defaults import WAITING_PODS_MAX
 from bursar.app.controller.sources import TermSources
@@ -49,10 +48,6 @@ from bursar.core.quota.views.queue import FullQueues
 from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("controller")
-
-
-class Cluster(Reader, Writer, Protocol):
-    """The cluster as the controller uses it beside its informers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +78,7 @@ def _do_nothing() -> None:
 class Controller:
     """One candidate for the Lease, and the term that it runs while it leads."""
 
-    cluster: Cluster
+    cluster: ReadWriter
     clock: Clock
     random: Random
     _: KW_ONLY

@@ -18,7 +18,7 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.observe import Cluster, follow, observe
+from bursar.app.cluster.observe import Watched, follow, observe
 from bursar.app.cluster.ports import Clock, Key, Patch, PatchKind, Query
 from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
 from bursar.app.log import Log
@@ -40,7 +40,7 @@ RecordFull = Callable[[str, int], None]
 
 
 def observe_full_queues(
-    cluster: Cluster, clock: Clock, random: Random, namespace: str
+    cluster: Watched, clock: Clock, random: Random, namespace: str
 ) -> Informer[Sighting[str]]:
     """Watch the controller's service account: the annotation with the full namespaces."""
     query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")

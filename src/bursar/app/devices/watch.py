@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -44,7 +44,7 @@ class ApiPods:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Watched,
         node: str,
         *,
         clock: Clock,
@@ -107,7 +107,7 @@ class ApiPods:
 class WatchedInventory:
     """An `InventorySource`: the node's Device object, if there is one. `run` watches it."""
 
-    def __init__(self, cluster: Cluster, node: str, *, clock: Clock, random: Random) -> None:
+    def __init__(self, cluster: Watched, node: str, *, clock: Clock, random: Random) -> None:
         self._key = Key("", node)
         self._retried = _RarelyRetried(cluster, clock, random)
         self._informer = observe(
@@ -147,7 +147,7 @@ class _RarelyRetried:
     But most clusters do not have the kind, and thousands of nodes must not retry that often.
     """
 
-    cluster: Cluster
+    cluster: Watched
     clock: Clock
     random: Random
     is_absent: bool = False

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from bursar.app.cluster.kinds import (
     CONFIG_MAPS,
@@ -28,8 +28,8 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Query,
     Reader,
+    ReadWriter,
     Resource,
-    Writer,
 )
 from bursar.app.cluster.reading.listing import list_all
 from bursar.app.migration.guard import GUARD, REFUSED, gated_namespaces
@@ -78,12 +78,8 @@ PROBES_MAX: Final = 50
 """In how many namespaces a pod is tried, if each refuses it. A tenant has fewer namespaces."""
 
 
-class MovingCluster(Reader, Writer, Protocol):
-    """The port of a move."""
-
-
 async def read_state(
-    cluster: MovingCluster, home: str, installation: Installation | None, *, is_back: bool = False
+    cluster: ReadWriter, home: str, installation: Installation | None, *, is_back: bool = False
 ) -> State:
     """Read everything that decides which step is next. Raises `ClusterError`.
 
@@ -255,7 +251,7 @@ async def _gated_namespaces(reader: Reader, aaq: AaqFacts | None, home: str) -> 
 # ------------------------------------------------------------------ a pod that is tried
 
 
-async def _probed(cluster: MovingCluster, state: State, *, is_back: bool) -> State:
+async def _probed(cluster: ReadWriter, state: State, *, is_back: bool) -> State:
     controller = state.controller
     is_bursar = controller is not None and is_bursars(controller.metadata)
     is_starting = state.operator is not None and state.operator.replicas > 0

@@ -14,7 +14,7 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import NAMESPACES
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -71,7 +71,7 @@ def decode_stored(body: bytes) -> Stored:
 
 
 def observe_owned(
-    cluster: Cluster, clock: Clock, random: Random, home: str
+    cluster: Watched, clock: Clock, random: Random, home: str
 ) -> dict[Resource, Informer[Sighting[Stored]]]:
     """Watch the objects with the operator's label, in its namespace or without one."""
     return {

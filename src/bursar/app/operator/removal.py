@@ -6,7 +6,7 @@ be repeated, so that another operator goes on where this one ended.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import (
@@ -16,9 +16,8 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Preconditions,
     Query,
-    Reader,
+    ReadWriter,
     Resource,
-    Writer,
 )
 from bursar.app.cluster.reading.listing import list_all
 from bursar.app.cluster.sighting import locate
@@ -37,11 +36,7 @@ NAMED_MAX: Final = 3
 """How many pods a message names."""
 
 
-class Cluster(Reader, Writer, Protocol):
-    """A cluster that can be read and written."""
-
-
-async def free_pods(cluster: Cluster, clock: Clock) -> list[str]:
+async def free_pods(cluster: ReadWriter, clock: Clock) -> list[str]:
     """Stop gating and release every waiting pod. Returns why that is not done yet.
 
     Raises `ClusterError`.
@@ -61,7 +56,7 @@ def _blocked(done: ForcedReleases) -> list[str]:
 
 
 async def delete_objects(
-    cluster: Cluster,
+    cluster: ReadWriter,
     home: str,
     *,
     may_write: Callable[[], bool],
@@ -81,7 +76,7 @@ async def delete_objects(
 
 
 async def _delete_kind(
-    cluster: Cluster,
+    cluster: ReadWriter,
     resource: Resource,
     home: str,
     may_write: Callable[[], bool],
@@ -95,7 +90,7 @@ async def _delete_kind(
     return await _delete(cluster, resource, found, may_write, record)
 
 
-async def _listed(cluster: Cluster, resource: Resource, home: str) -> list[tuple[Key, str]]:
+async def _listed(cluster: ReadWriter, resource: Resource, home: str) -> list[tuple[Key, str]]:
     def identified(body: bytes) -> tuple[Key, str]:
         identity = locate(body)
         if identity is None:
@@ -109,7 +104,7 @@ async def _listed(cluster: Cluster, resource: Resource, home: str) -> list[tuple
 
 
 async def _delete(
-    cluster: Cluster,
+    cluster: ReadWriter,
     resource: Resource,
     found: Sequence[tuple[Key, str]],
     may_write: Callable[[], bool],

@@ -12,7 +12,7 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import EVENTS, LIMIT_RANGES
-from bursar.app.cluster.observe import Cluster, RunningInformer, observe
+from bursar.app.cluster.observe import RunningInformer, Watched, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, ForbiddenError, NotFoundError
 from bursar.app.names import OWN_NAMESPACE
@@ -43,7 +43,7 @@ View = Callable[[], BooksView]
 class ShownCluster:
     """A cluster that `bursar up` shows."""
 
-    cluster: Cluster
+    cluster: Watched
     view: View | None = None
     """Returns the books of a controller in this process; None if there is no such controller."""
 
@@ -154,7 +154,7 @@ class WatchedCluster:
         )
 
 
-def _observe_quotas(cluster: Cluster, kind: QuotaKind) -> Informer[Sighting[QuotaObject]]:
+def _observe_quotas(cluster: Watched, kind: QuotaKind) -> Informer[Sighting[QuotaObject]]:
     return observe(
         cluster,
         SYSTEM_CLOCK,

@@ -6,12 +6,12 @@ enforced: not `services` or `count/secrets`.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from bursar.adapters.memory import pods
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
 from bursar.app.cluster.kinds import PODS, RESIZE, RESOURCE_QUOTAS
-from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Reader, Writer
+from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, ReadWriter
 from bursar.core.model.names import CPU, MEMORY, QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod import Container, Pod
 from bursar.core.model.pod_row import row_of
@@ -32,10 +32,6 @@ _COMPULSORY: Final = frozenset(
 """Names of which every container must state an amount, if a quota limits them."""
 
 
-class QuotaCluster(Reader, Writer, Protocol):
-    """The ports that the plugin needs."""
-
-
 class ResourceQuotaAdmission:
     """A validating plugin of a `MemoryCluster`; it must be the last one.
 
@@ -43,7 +39,7 @@ class ResourceQuotaAdmission:
     """
 
     def __init__(self) -> None:
-        self.cluster: QuotaCluster | None = None
+        self.cluster: ReadWriter | None = None
         self._counter = NativeCounter()
 
     async def check(self, request: Request) -> Admitted | Refused:

@@ -16,10 +16,10 @@ from bursar.app.cluster.ports import (
     Preconditions,
     Query,
     Reader,
+    ReadWriter,
 )
 from bursar.app.cluster.reading.listing import list_all
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
-from bursar.app.migration.gather import MovingCluster
 from bursar.app.migration.quota_import.native_quotas import Imported, Original, Surroundings
 from bursar.app.names import POD_WEBHOOKS
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS
@@ -62,7 +62,7 @@ class Result:
 class Import:
     """Creates quotas, and deletes originals if that is wanted."""
 
-    cluster: MovingCluster
+    cluster: ReadWriter
     clock: Clock
     deletes: bool = False
     timeout_seconds: float = 60
