@@ -1,8 +1,9 @@
 """Pools: who gets what, what a hold is, and what a hostile tenant cannot do."""
 
 from bursar.core.pools.holds import HOLD_SECONDS, LAPSE_SECONDS, LAPSES_MAX, HoldState
-from bursar.core.pools.refusal import PoolReason, PoolRefusal, explain
+from bursar.core.pools.refusal import PoolReason, PoolRefusal
 from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.refusal import explanation
 from support.builders.quota_books import a_row, changed
 from support.extender.pools import (
     a_pod,
@@ -74,7 +75,7 @@ def test_a_pod_that_does_not_fit_is_told_what_is_missing():
 
     refusals = books.filter(a_pod("a/x", 3), 0)
 
-    assert explain(refusals) == (
+    assert explanation(refusals) == (
         "PoolExhausted: ClusterResource pool has 1 of 5 example.com/licence free and the pod "
         "requests 3 (missing 2)"
     )
@@ -84,7 +85,7 @@ def test_a_pod_that_does_not_fit_is_told_what_is_missing():
 def test_a_pod_larger_than_the_pool_is_told_that_it_never_runs():
     refusals = books_of(a_pool(capacity=5)).filter(a_pod("a/x", 6), 0)
 
-    assert explain(refusals) == (
+    assert explanation(refusals) == (
         "PoolTooSmall: ClusterResource pool has 5 example.com/licence and the pod requests 6; "
         "it can never run unless that is raised"
     )
@@ -106,14 +107,14 @@ def test_a_pod_that_names_the_resource_with_0_needs_nothing():
 def test_a_namespace_that_is_not_selected_gets_nothing():
     books = books_of(a_pool(selector="team=cfd"), spaces=(a_space("a"), a_space("b", "team=cfd")))
 
-    assert explain(books.filter(a_pod("a/x"), 0)) == (
+    assert explanation(books.filter(a_pod("a/x"), 0)) == (
         "NamespaceNotAllowed: ClusterResource pool is not for this namespace (example.com/licence)"
     )
     assert books.filter(a_pod("b/x"), 0) == ()
 
 
 def test_a_pod_of_an_unknown_namespace_waits():
-    assert explain(books_of(a_pool()).filter(a_pod("new/x"), 0)) == (
+    assert explanation(books_of(a_pool()).filter(a_pod("new/x"), 0)) == (
         "NamespaceUnknown: the namespace has not been seen yet"
     )
 
@@ -122,19 +123,19 @@ def test_a_pod_whose_resources_no_pool_has_is_refused_by_name():
     books = books_of(a_pool())
     names = " ".join(f"example.com/r{number}=1" for number in range(5))
 
-    assert explain(books.filter(a_row("a/x", "example.com/other=1"), 0)) == (
+    assert explanation(books.filter(a_row("a/x", "example.com/other=1"), 0)) == (
         "NoClusterResource: no ClusterResource provides: example.com/other"
     )
-    assert explain(books.filter(a_row("a/y", names), 0)).endswith(
+    assert explanation(books.filter(a_row("a/y", names), 0)).endswith(
         "example.com/r0 and example.com/r1 and example.com/r2 and 2 more"
     )
-    assert "a resource that it requests" in explain(books.filter(a_row("a/z", "cpu=1"), 0))
+    assert "a resource that it requests" in explanation(books.filter(a_row("a/z", "cpu=1"), 0))
 
 
 def test_an_invalid_pool_gives_nothing():
     books = books_of(a_pool(problem="capacity: a whole number of at least 0 is expected"))
 
-    assert explain(books.filter(a_pod("a/x"), 0)) == (
+    assert explanation(books.filter(a_pod("a/x"), 0)) == (
         "PoolInvalid: ClusterResource pool is invalid (example.com/licence)"
     )
 
@@ -161,7 +162,7 @@ def test_a_share_limits_its_namespaces_together():
 
     assert books.filter(a_pod("a/x"), 0) == ()
     refusals = books.filter(a_pod("b/y"), 0)
-    assert explain(refusals) == (
+    assert explanation(refusals) == (
         "ShareExhausted: share few of ClusterResource pool has 0 of 1 example.com/licence free "
         "and the pod requests 1 (missing 1)"
     )
@@ -245,7 +246,7 @@ def test_a_binding_in_flight_does_not_expire():
     books.filter(pod, 1)
 
     assert not books.expire(1_000)
-    assert explain(books.begin_binding(pod, "node", 0)) == (
+    assert explanation(books.begin_binding(pod, "node", 0)) == (
         "BindingInProgress: the pod is being bound by another call"
     )
 
@@ -299,7 +300,7 @@ def test_pods_bound_past_the_extender_are_a_debt():
     for name in "xyz":
         books.see_pod(bound(a_pod(f"a/{name}")))
 
-    assert explain(books.filter(a_pod("b/w"), 0)) == (
+    assert explanation(books.filter(a_pod("b/w"), 0)) == (
         "PoolExhausted: ClusterResource pool has 0 of 1 example.com/licence free and the pod "
         "requests 1 (missing 3); overdrawn by 2"
     )
@@ -455,7 +456,7 @@ def test_a_message_names_no_pod_and_no_namespace():
     books = books_of(a_pool(capacity=1))
     books.see_pod(bound(a_pod("b/secret-project")))
 
-    text = explain(books.filter(a_pod("a/x"), 0))
+    text = explanation(books.filter(a_pod("a/x"), 0))
 
     assert "secret" not in text
     assert PoolRefusal(reason=PoolReason.NOT_LEADING, detail="why").message() == (

@@ -1,6 +1,5 @@
 """The agent process: which parts it is made of."""
 
-import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -68,7 +67,7 @@ from bursar.core.devices.source import Source
 from bursar.entry.lifetime.lifetime import run_process
 from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
-from bursar.entry.process import cluster_access, start_server
+from bursar.entry.process import cluster_access, start_server, tasks_of_process
 from bursar.wire.devices.pod import DevicePodDecoder
 
 if TYPE_CHECKING:
@@ -371,19 +370,16 @@ async def _run(found: _Agent, state: StateDump) -> None:
         return found.status(state.uptime_s)
 
     state.report = report
-    try:
-        # The HTTP server starts first: if it cannot listen, no client has found a socket yet.
-        async with _shown(found, report), asyncio.TaskGroup() as tasks:
-            cluster = found.cluster
-            for work in (cluster.inventory, cluster.recorder, cluster.pods):
-                if work is not None:
-                    tasks.create_task(work.run())
-            if found.disk is not None:
-                tasks.create_task(found.disk.accounting.run())
-            tasks.create_task(_serve(found))
-            tasks.create_task(_tell_of_trouble(found.proxy.pods))
-    except* BadInputError as errors:
-        raise errors.exceptions[0] from None
+    # The HTTP server starts first: if it cannot listen, no client has found a socket yet.
+    async with _shown(found, report), tasks_of_process() as tasks:
+        cluster = found.cluster
+        for work in (cluster.inventory, cluster.recorder, cluster.pods):
+            if work is not None:
+                tasks.create_task(work.run())
+        if found.disk is not None:
+            tasks.create_task(found.disk.accounting.run())
+        tasks.create_task(_serve(found))
+        tasks.create_task(_tell_of_trouble(found.proxy.pods))
 
 
 async def _serve(found: _Agent) -> None:

@@ -24,7 +24,6 @@ from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings
 from bursar.app.operator.term import OperatorSettings
 from bursar.app.tracing import TraceCounts
-from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.operator import OperatorProcess
 from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime.lifetime import run_on_cluster
@@ -35,6 +34,7 @@ from bursar.entry.process import (
     process_identity,
     start_server,
     start_tracing,
+    tasks_of_process,
 )
 
 LOG: Final = Log("operator")
@@ -73,24 +73,21 @@ async def _work(settings: OperatorProcess, access: ClusterAccess, state: StateDu
             return operator_status(operator, client.limiter, state.uptime_s)
 
         state.report = report
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                start_tracing(tasks, tracer)
-                tasks.create_task(operator.run())
-                tasks.create_task(_serve_probes(settings, operator))
-                if settings.tls_source.is_given:
-                    tasks.create_task(
-                        _serve_metrics(
-                            settings,
-                            operator,
-                            client,
-                            random,
-                            report=report,
-                            traces=None if tracer is None else tracer.counts,
-                        )
+        async with tasks_of_process() as tasks:
+            start_tracing(tasks, tracer)
+            tasks.create_task(operator.run())
+            tasks.create_task(_serve_probes(settings, operator))
+            if settings.tls_source.is_given:
+                tasks.create_task(
+                    _serve_metrics(
+                        settings,
+                        operator,
+                        client,
+                        random,
+                        report=report,
+                        traces=None if tracer is None else tracer.counts,
                     )
-        except* BadInputError as errors:
-            raise errors.exceptions[0] from None
+                )
 
 
 async def _serve_probes(settings: OperatorProcess, operator: Operator) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -43,6 +45,16 @@ async def start_server(
         problem = error.strerror or error
         raise BadInputError(f"cannot listen on {host}:{port}: {problem}") from None
     return f"{host}:{port}"
+
+
+@asynccontextmanager
+async def tasks_of_process() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group whose first `BadInputError` is raised by itself."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+    except* BadInputError as errors:
+        raise errors.exceptions[0] from None
 
 
 def process_identity() -> str:

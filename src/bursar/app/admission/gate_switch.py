@@ -10,8 +10,8 @@ from random import Random
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.observe import Watched, observe
-from bursar.app.cluster.ports import Clock, Key, Query
+from bursar.app.cluster.observe import Watched, observe_one
+from bursar.app.cluster.ports import Clock, Key
 from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
 from bursar.wire.cluster.annotations import decode_annotation
 
@@ -20,8 +20,9 @@ def observe_gate(
     cluster: Watched, clock: Clock, random: Random, namespace: str
 ) -> Informer[Sighting[bool]]:
     """Watch the controller's service account: whether it has the annotation."""
-    query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")
-    return observe(cluster, clock, random, SERVICE_ACCOUNTS, _is_active, query=query)
+    return observe_one(
+        cluster, clock, random, SERVICE_ACCOUNTS, _is_active, Key(namespace, CONTROLLER)
+    )
 
 
 class GateSwitch:

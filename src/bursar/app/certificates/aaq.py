@@ -12,8 +12,8 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
-from bursar.app.cluster.observe import Watched, observe
-from bursar.app.cluster.ports import Clock, Key, Query
+from bursar.app.cluster.observe import Watched, observe_one
+from bursar.app.cluster.ports import Clock, Key
 from bursar.wire.certificates import AnnotatedSecret, decode_annotated_secret, decode_texts_of
 from bursar.wire.structs.fields import timestamp
 
@@ -29,16 +29,14 @@ def observe_annotated(
     cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[AnnotatedSecret]]:
     """Watch one Secret with its annotations."""
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-    return observe(cluster, clock, random, SECRETS, decode_annotated_secret, query=query)
+    return observe_one(cluster, clock, random, SECRETS, decode_annotated_secret, key)
 
 
 def observe_bundle(
     cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[Mapping[str, str]]]:
     """Watch the data of one ConfigMap."""
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-    return observe(cluster, clock, random, CONFIG_MAPS, decode_texts_of, query=query)
+    return observe_one(cluster, clock, random, CONFIG_MAPS, decode_texts_of, key)
 
 
 def annotations_for(not_after: datetime, life: timedelta, margin: timedelta) -> Annotations:

@@ -9,8 +9,8 @@ from bursar.app.certificates.ports import KeyPair
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SECRETS
-from bursar.app.cluster.observe import Watched, observe
-from bursar.app.cluster.ports import Clock, Json, Key, Query
+from bursar.app.cluster.observe import Watched, observe_one
+from bursar.app.cluster.ports import Clock, Json, Key
 from bursar.wire.certificates import decode_secret, encode_data
 
 AUTHORITIES: Final = "ca.crt"
@@ -28,8 +28,7 @@ def observe_secret(
     cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[SecretData]]:
     """Watch one Secret. A Role that names it suffices, because the query names it too."""
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-    return observe(cluster, clock, random, SECRETS, decode_secret, query=query)
+    return observe_one(cluster, clock, random, SECRETS, decode_secret, key)
 
 
 def serving_pair_in(data: SecretData) -> KeyPair:

@@ -62,6 +62,11 @@ class Query:
     label_selector: str = ""
     field_selector: str = ""
 
+    @classmethod
+    def of(cls, key: Key) -> "Query":
+        """Select one object. A Role that names it suffices, because the query names it too."""
+        return cls(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+
 
 EVERYTHING: Final = Query()
 

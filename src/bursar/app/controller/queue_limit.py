@@ -18,8 +18,8 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.observe import Watched, follow, observe
-from bursar.app.cluster.ports import Clock, Key, Patch, PatchKind, Query
+from bursar.app.cluster.observe import Watched, follow, observe_one
+from bursar.app.cluster.ports import Clock, Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER, FULL_QUEUES_ANNOTATION
@@ -43,8 +43,9 @@ def observe_full_queues(
     cluster: Watched, clock: Clock, random: Random, namespace: str
 ) -> Informer[Sighting[str]]:
     """Watch the controller's service account: the annotation with the full namespaces."""
-    query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")
-    return observe(cluster, clock, random, SERVICE_ACCOUNTS, _listed, query=query)
+    return observe_one(
+        cluster, clock, random, SERVICE_ACCOUNTS, _listed, Key(namespace, CONTROLLER)
+    )
 
 
 def _listed(body: bytes) -> str:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import Watched, observe
+from bursar.app.cluster.observe import Watched, observe, observe_one
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -110,13 +110,8 @@ class WatchedInventory:
     def __init__(self, cluster: Watched, node: str, *, clock: Clock, random: Random) -> None:
         self._key = Key("", node)
         self._retried = _RarelyRetried(cluster, clock, random)
-        self._informer = observe(
-            self._retried,
-            clock,
-            random,
-            DEVICES,
-            decode_inventory,
-            query=Query(field_selector=f"metadata.name={node}"),
+        self._informer = observe_one(
+            self._retried, clock, random, DEVICES, decode_inventory, self._key
         )
 
     async def run(self) -> None:

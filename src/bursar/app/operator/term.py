@@ -15,7 +15,7 @@ from bursar.app.cluster.events.document import EventType
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import MUTATING_POLICIES, PRIORITY_CLASSES
-from bursar.app.cluster.observe import RunningInformer, follow, observe
+from bursar.app.cluster.observe import RunningInformer, follow, observe, observe_one
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -24,7 +24,6 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Patch,
     PatchKind,
-    Query,
     Reader,
     Resource,
     Watcher,
@@ -113,13 +112,8 @@ class OperatorTerm:
         self._context, self._settings = context, context.settings
         cluster, clock, random = context.cluster, context.clock, context.random
         self.aaqs = observe(cluster, clock, random, AAQS, decode_aaq)
-        self._classes = observe(
-            cluster,
-            clock,
-            random,
-            PRIORITY_CLASSES,
-            decode_stored,
-            query=Query(field_selector=f"metadata.name={KUBEVIRT_CLASS}"),
+        self._classes = observe_one(
+            cluster, clock, random, PRIORITY_CLASSES, decode_stored, Key("", KUBEVIRT_CLASS)
         )
         self.applied = AppliedObjects(
             writer=cluster,

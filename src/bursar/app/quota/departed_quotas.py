@@ -27,6 +27,7 @@ from bursar.app.cluster.ports import (
     ClusterError,
     Discoverer,
     ForbiddenError,
+    Key,
     NotFoundError,
     Query,
     Reader,
@@ -68,7 +69,7 @@ async def exists_in(cluster: Cluster, key: QuotaKey) -> bool:
     the API server deletes the quotas with it.
     """
     resource = QUOTAS[key.kind]
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+    query = Query.of(Key(key.namespace, key.name))
     page = await cluster.list(resource, query, limit=1)
     if not page.items and not await _offers_create(cluster, resource):
         raise NotFoundError("the definition is being deleted", resource=str(resource))

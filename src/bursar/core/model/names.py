@@ -141,7 +141,7 @@ def qualified_name_errors(name: str) -> tuple[str, ...]:
     local = parts[-1]
     if not local:
         errors.append("name part must be non-empty")
-    elif _byte_length(local) > _NAME_PART_LENGTH_MAX:
+    elif bytes_of(local) > _NAME_PART_LENGTH_MAX:
         errors.append(f"name part must be no more than {_NAME_PART_LENGTH_MAX} bytes")
     if not _NAME_PART.fullmatch(local):
         errors.append(f"name part {_NAME_PART_RULE}")
@@ -151,7 +151,7 @@ def qualified_name_errors(name: str) -> tuple[str, ...]:
 def label_errors(name: str) -> tuple[str, ...]:
     """Every way in which `name` is not an RFC 1123 label, in upstream's words and order."""
     errors: list[str] = []
-    if _byte_length(name) > _LABEL_LENGTH_MAX:
+    if bytes_of(name) > _LABEL_LENGTH_MAX:
         errors.append(f"must be no more than {_LABEL_LENGTH_MAX} characters")
     if not _LABEL.fullmatch(name):
         errors.append("must not contain dots" if _SUBDOMAIN.fullmatch(name) else _LABEL_RULE)
@@ -164,14 +164,15 @@ def subdomain_errors(name: str, unit: str = "characters") -> tuple[str, ...]:
     Upstream counts bytes in any case, and calls them so in prefixes of qualified names only.
     """
     errors: list[str] = []
-    if _byte_length(name) > _SUBDOMAIN_LENGTH_MAX:
+    if bytes_of(name) > _SUBDOMAIN_LENGTH_MAX:
         errors.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} {unit}")
     if not _SUBDOMAIN.fullmatch(name):
         errors.append(_SUBDOMAIN_RULE)
     return tuple(errors)
 
 
-def _byte_length(text: str) -> int:
+def bytes_of(text: str) -> int:
+    """The length of a text as Go counts it."""
     # Half of a surrogate pair arrives upstream as U+FFFD, which is three bytes long as well.
     return len(text.encode(errors="surrogatepass"))
 

@@ -131,8 +131,3 @@ def no_pool(names: list[str]) -> PoolRefusal:
     """The refusal of a pod whose extended resources no pool has."""
     shown = some_of(names, NAMES_SHOWN_MAX, joint=" and ") or "a resource that it requests"
     return PoolRefusal(reason=PoolReason.NO_POOL, detail=shown)
-
-
-def explain(refusals: tuple[PoolRefusal, ...]) -> str:
-    """All reasons of one pod in one text."""
-    return "; ".join(refusal.message() for refusal in refusals)

@@ -180,7 +180,7 @@ class ResizeService:
         shown the pod, the API server is asked whether it exists.
         """
         key = Key(recorded.pod.namespace, recorded.pod.name)
-        query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+        query = Query.of(key)
         while True:
             known = self._pods.find(key)
             if known is not None and known.stamp.uid == recorded.uid:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from bursar.core.model.names import qualified_name_errors
+from bursar.core.model.names import bytes_of, qualified_name_errors
 from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.problem import Problem, invalid, quoted
 from bursar.core.sharing import no_labels
@@ -189,7 +189,7 @@ def label_key_problem(key: str, field: str) -> Problem | None:
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Every way in which this is not a label's value, in upstream's words and order."""
     errors: list[str] = []
-    if len(value.encode(errors="surrogatepass")) > _VALUE_BYTES_MAX:
+    if bytes_of(value) > _VALUE_BYTES_MAX:
         errors.append(f"must be no more than {_VALUE_BYTES_MAX} bytes")
     if not _VALUE.fullmatch(value):
         errors.append(_VALUE_RULE)

@@ -130,3 +130,9 @@ def first_to_go(pods: Sequence[Raw]) -> list[Raw]:
 def observed(owner: Raw) -> Raw:
     """The `observedGeneration` of a status."""
     return {"observedGeneration": owner["metadata"].get("generation", 1)}
+
+
+def age(raw: Raw) -> tuple[str, str]:
+    """Sorts objects by their creation, and then by name."""
+    meta = raw["metadata"]
+    return meta.get("creationTimestamp") or "", meta["name"]
