@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
+from bursar.adapters.files.manifests import WorkloadTemplate
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import NotFoundError
 from bursar.app.cluster.reading.wanted import Wanted
@@ -100,22 +100,12 @@ def _from_files(request: ExplainRequest) -> list[PodExplanation]:
         )
     reasons: Mapping[PodKey, str] = {}
     if any(map(waits_for_quota, pods)):
-        reasons = _reasons(_inventory_of(manifests, counting), request)
+        # Few pods wait for a quota.
+        from bursar.cli.reading.inventory import inventory_in  # noqa: PLC0415
+
+        reasons = _reasons(inventory_in(manifests, counting), request)
     explained = _explained(pods, everything, reasons, request)
     return explained + [_explained_template(each, everything) for each in templates]
-
-
-def _inventory_of(manifests: Manifests, counting: "Counting") -> "Inventory":
-    # Few pods wait for a quota.
-    from bursar.app.quota.views.inventory import inventory_of  # noqa: PLC0415
-
-    return inventory_of(
-        manifests.pods,
-        manifests.namespaces,
-        manifests.quotas,
-        counting=counting,
-        bodies=manifests.bodies,
-    )
 
 
 def _explained_template(template: WorkloadTemplate, everything: Surroundings) -> PodExplanation:
@@ -198,9 +188,9 @@ def _reasons(inventory: "Inventory", request: ExplainRequest) -> Mapping[PodKey,
     # Few pods do, and the queue with its books takes long to import.
     from bursar.app.quota.views.read_model import queue_report  # noqa: PLC0415
     from bursar.app.quota.wait_text import wait_text  # noqa: PLC0415
+    from bursar.cli.reading.inventory import print_problems  # noqa: PLC0415
 
-    for problem in inventory.problems:
-        click.echo(f"bursar: {printable(problem)}", err=True)
+    print_problems(inventory)
     now_s = int(SYSTEM_CLOCK.now().timestamp())
     return {
         PodKey(each.row.namespace, each.row.name): wait_text(each.refusals)

@@ -119,24 +119,14 @@ def _optional(resource: Resource, namespace: str = "") -> Wanted:
 
 
 def _inventory(reading: Reading, objects: Objects, counting: "Counting") -> "Inventory":
-    from bursar.app.quota.views.inventory import (  # noqa: PLC0415 - imports the decoders
-        inventory_of,
-        inventory_of_bodies,
-    )
+    from bursar.app.quota.views.inventory import inventory_of_bodies  # noqa: PLC0415
+    from bursar.cli.reading.inventory import inventory_in, print_problems  # noqa: PLC0415
 
     if reading.is_live:
         inventory = inventory_of_bodies(objects.bodies, counting=counting)
     else:
-        manifests = objects.manifests
-        inventory = inventory_of(
-            manifests.pods,
-            manifests.namespaces,
-            manifests.quotas,
-            counting=counting,
-            bodies=manifests.bodies,
-        )
-    for problem in inventory.problems:
-        click.echo(f"bursar: {printable(problem)}", err=True)
+        inventory = inventory_in(objects.manifests, counting)
+    print_problems(inventory)
     return inventory
 
 

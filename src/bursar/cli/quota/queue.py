@@ -15,7 +15,7 @@ from bursar.app.counting.feeds import Counting
 from bursar.app.counting.provenance import charge_parts
 from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.quota.views.inventory import Inventory, inventory_of, read_inventory
+from bursar.app.quota.views.inventory import Inventory, read_inventory
 from bursar.app.quota.views.read_model import queue_report
 from bursar.cli.errors.exit_codes import OK
 from bursar.cli.live_cluster import LiveCluster
@@ -25,6 +25,7 @@ from bursar.cli.output.listing import Format, Listing, ListingPrinter, format_op
 from bursar.cli.processes.options.counting import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.quota.layout import QUEUE_COLUMNS, queue_row
+from bursar.cli.reading.inventory import inventory_in, print_problems
 from bursar.cli.reading.reading import Reading, Selects, reading_options, shown_progress
 from bursar.cli.selectors import selector_from
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
@@ -80,14 +81,7 @@ class _View:
     def show_files(self) -> int:
         counting = self.counting()
         objects = self.reading.read([], kept=counting.whole_kinds, ignores_templates=True)
-        manifests = objects.manifests
-        inventory = inventory_of(
-            manifests.pods,
-            manifests.namespaces,
-            manifests.quotas,
-            counting=counting,
-            bodies=manifests.bodies,
-        )
+        inventory = inventory_in(objects.manifests, counting)
         return self._show(inventory, partial(objects.is_selected, "Pod"))
 
     async def show_cluster(self, cluster: LiveCluster) -> int:
@@ -111,8 +105,7 @@ class _View:
             )
 
     def _show(self, inventory: Inventory, selects: Selects) -> int:
-        for problem in inventory.problems:
-            click.echo(f"bursar: {printable(problem)}", err=True)
+        print_problems(inventory)
         now = SYSTEM_CLOCK.now()
         explain = inventory.counting.explain
         rows = tuple(

@@ -118,20 +118,12 @@ def _uses(
     objects: Objects, counting: "Counting", shown_namespace: str, targeting: Targeting
 ) -> "list[QuotaUse]":
     # Slow to import, and not needed to print the help.
-    from bursar.app.quota.views.inventory import inventory_of  # noqa: PLC0415
     from bursar.app.quota.views.read_model import queue_report, quota_reports  # noqa: PLC0415
     from bursar.app.reports.top.quotas import quota_uses  # noqa: PLC0415
+    from bursar.cli.reading.inventory import inventory_in, print_problems  # noqa: PLC0415
 
-    manifests = objects.manifests
-    inventory = inventory_of(
-        manifests.pods,
-        manifests.namespaces,
-        manifests.quotas,
-        counting=counting,
-        bodies=manifests.bodies,
-    )
-    for problem in inventory.problems:
-        click.echo(f"bursar: {printable(problem)}", err=True)
+    inventory = inventory_in(objects.manifests, counting)
+    print_problems(inventory)
     now_s = int(SYSTEM_CLOCK.now().timestamp())
     reports = [
         report
