@@ -14,14 +14,11 @@ from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
 from bursar.wire.model.workloads.autoscaler import Autoscaler
 from bursar.wire.model.workloads.workload import ClaimTemplate, WorkloadTemplate
-
-
-def amounts(**texts: str) -> dict[str, Quantity]:
-    return {name: Quantity.parse(text) for name, text in texts.items()}
+from support.builders.pods import parsed
 
 
 def a_node(name: str, *taints: Taint) -> Node:
-    return Node(name=name, allocatable=amounts(cpu="2", memory="4Gi", pods="10"), taints=taints)
+    return Node(name=name, allocatable=parsed("cpu=2 memory=4Gi pods=10"), taints=taints)
 
 
 POD = Pod(
@@ -31,7 +28,7 @@ POD = Pod(
         Container(
             name="c",
             resources=ResourceRequirements(
-                requests=amounts(cpu="250m"), limits=amounts(memory="1Gi")
+                requests=parsed("cpu=250m"), limits=parsed("memory=1Gi")
             ),
         ),
     ),
