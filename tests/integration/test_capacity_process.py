@@ -39,7 +39,7 @@ def wait_offered(plane, amount: str | None) -> None:
     until_sync(lambda: offered(plane) == [(amount, amount)], lambda: offered(plane))
 
 
-def a_pod(name: str) -> dict[str, Any]:
+def vm_pod(name: str) -> dict[str, Any]:
     return pod_manifest(f"{PLACE}/{name}", requests=f"{VM}=1", limits=f"{VM}=1")
 
 
@@ -80,7 +80,7 @@ def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
         account = ("serviceaccount/default", "-n", PLACE, f"--timeout={PATIENCE_SECONDS}s")
         kubectl(plane, "wait", "--for=create", *account)
         for number in range(3):
-            kubectl(plane, "create", "-f", "-", stdin=json.dumps(a_pod(f"peer-{number}")))
+            kubectl(plane, "create", "-f", "-", stdin=json.dumps(vm_pod(f"peer-{number}")))
         wait_shown(authority, port, {"bursar_capacity_waiting": "1", "bursar_node_capacity": "2"})
         kubectl(plane, "delete", "pod", "-n", PLACE, "--all", "--force")
         wait_shown(authority, port, {"bursar_capacity_waiting": "0"})

@@ -118,7 +118,7 @@ def an_affinity(random: Random) -> dict:
     return {side: {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
 
 
-def a_pod(random: Random, name: str) -> dict:
+def random_pod(random: Random, name: str) -> dict:
     spec = {
         "automountServiceAccountToken": False,
         "nodeSelector": {"no-node": "has-this"},
@@ -248,7 +248,7 @@ async def test_the_recount_equals_what_kubernetes_counts(control_plane, client, 
     random = Random(20260504)  # noqa: S311 - a repeatable case
     await make_classes(client)
     pods = [
-        (namespaces[index % NAMESPACE_COUNT], a_pod(random, f"p{index:03}"))
+        (namespaces[index % NAMESPACE_COUNT], random_pod(random, f"p{index:03}"))
         for index in range(POD_COUNT)
     ]
     await asyncio.gather(*(live_through(client, random, *each) for each in pods))

@@ -42,7 +42,7 @@ def controllers(control_plane, tmp_path):
         yield running
 
 
-def a_pod(name: str, requests: str) -> dict:
+def gated(name: str, requests: str) -> dict:
     whole = " ".join(each for each in requests.split() if not each.startswith("cpu"))
     spec = {"schedulerName": "nobody"}
     return pod_manifest(name, GATE, requests=requests, limits=whole, **spec)
@@ -70,9 +70,9 @@ async def test_one_quota_limits_cpu_vms_gpus_and_licences(control_plane):
             quota = Key(await people.namespace("mixed"), "team")
             await people.quota(quota, HARD)
             for body in (
-                a_pod("solver", f"cpu=1 {LICENCE}=2"),
+                gated("solver", f"cpu=1 {LICENCE}=2"),
                 a_peer("vm"),
-                a_pod("shared", "cpu=1 koordinator.sh/gpu=150"),
+                gated("shared", "cpu=1 koordinator.sh/gpu=150"),
             ):
                 await people.client.create(PODS, body, namespace=quota.namespace)
             wanted = {
@@ -84,9 +84,9 @@ async def test_one_quota_limits_cpu_vms_gpus_and_licences(control_plane):
             await people.uses(quota, **wanted)
 
             late = {
-                "gpu-late": (a_pod("gpu-late", "nvidia.com/gpu=1"), "gpu/koordinator=500m"),
+                "gpu-late": (gated("gpu-late", "nvidia.com/gpu=1"), "gpu/koordinator=500m"),
                 "vm-late": (a_peer("vm-late"), "instances/peerpod=1"),
-                "licence-late": (a_pod("licence-late", f"{LICENCE}=1"), f"requests.{LICENCE}=1"),
+                "licence-late": (gated("licence-late", f"{LICENCE}=1"), f"requests.{LICENCE}=1"),
             }
             for name, (body, missing) in late.items():
                 await people.client.create(PODS, body, namespace=quota.namespace)

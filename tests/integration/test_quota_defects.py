@@ -23,8 +23,8 @@ from support.quota.controller_processes import (
     Administrator,
     Controllers,
     Lane,
-    a_pod,
     administering,
+    gated_pod,
     printed,
     watched,
 )
@@ -154,7 +154,7 @@ async def test_9_1_8_while_no_webhook_answers_no_pod_gets_past_the_gate(control_
 
 
 async def create_ungated(people: Administrator, namespace: str, name: str) -> None:
-    pod = a_pod(name)
+    pod = gated_pod(name)
     del pod["spec"]["schedulingGates"]
     await people.client.create(PODS, pod, namespace=namespace)
 

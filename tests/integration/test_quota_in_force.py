@@ -16,8 +16,8 @@ from support.quota.controller_processes import (
     Controllers,
     Lane,
     Turnstile,
-    a_pod,
     administering,
+    gated_pod,
     install,
     printed,
     watched,
@@ -263,7 +263,7 @@ async def test_policies_for_other_namespaces_release_nobody(control_plane, contr
             await people.create_namespace(name, {"bursar-test/dispute": "a"})
             said = "gate other namespaces than this controller targets"
             await until(lambda: said in controllers.logs(), "the controller says so")
-            await people.client.create(PODS, a_pod("held", cpu="1000"), namespace=name)
+            await people.client.create(PODS, gated_pod("held", cpu="1000"), namespace=name)
 
             async def is_told() -> bool:
                 return "GatingMismatch" in await event_reasons(people, "held")

@@ -23,8 +23,8 @@ from support.quota.controller_processes import (
     ACCOUNT,
     HOME,
     Administrator,
-    a_pod,
     administering,
+    gated_pod,
     printed,
     switch_gate_on,
 )
@@ -86,7 +86,7 @@ async def until_protected(people: Administrator, namespace: str) -> None:
 
 
 async def is_gated(people: Administrator, namespace: str) -> bool:
-    pod = a_pod("probe")
+    pod = gated_pod("probe")
     del pod["spec"]["schedulingGates"]
     made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)
     return "schedulingGates" in json.loads(made)["spec"]

@@ -16,8 +16,8 @@ from support.quota.controller_processes import (
     SHORT_TERMS,
     Administrator,
     Controllers,
-    a_pod,
     administering,
+    gated_pod,
     printed,
 )
 from support.until import until
@@ -50,7 +50,7 @@ async def refusal(people: Administrator, namespace: str, *gates: str) -> Cluster
     """Why another pod is refused; None if it is not. Nothing is stored."""
     try:
         await people.client.create(
-            PODS, a_pod("probe", *gates), namespace=namespace, is_dry_run=True
+            PODS, gated_pod("probe", *gates), namespace=namespace, is_dry_run=True
         )
     except ClusterError as error:
         return error

@@ -13,7 +13,7 @@ import pytest
 from assets import ROOT
 from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
 from controlplane import ControlPlane
-from support.builders.reviews import ACRQ, ARQ, GATE, a_pod, put_pair
+from support.builders.reviews import ACRQ, ARQ, GATE, put_pair, raw_pod
 from support.cluster.control_plane import RESIZE, needs_kubernetes
 from support.http_peer import connected
 from support.processes.command_line import Ran
@@ -53,7 +53,7 @@ class Scene:
         return code, json.loads(answer)
 
     def create_pod(self, *gates: str, namespace: str = "", **more: str) -> tuple[int, dict]:
-        pod = a_pod(*gates, **more)
+        pod = raw_pod(*gates, **more)
         pod["metadata"] = {"generateName": "p-"}
         # Nowhere to go, so that a pod without a gate stays as it is.
         pod["spec"]["nodeSelector"] = {"bursar-test/nowhere": "true"}
@@ -416,7 +416,7 @@ async def test_certificates_are_replaced_under_load_without_a_failed_request(sce
     async def through_the_api_server() -> None:
         path = f"/api/v1/namespaces/{scene.namespace}/pods?dryRun=All"
         while not ended.is_set():
-            pod = a_pod()
+            pod = raw_pod()
             code, answer = await asyncio.to_thread(scene.plane.request, "POST", path, pod)
             assert (code, gates_of(json.loads(answer))) == (201, [GATE])
             counts["api"] += 1

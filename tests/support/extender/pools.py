@@ -1,4 +1,4 @@
-"""A short notation for pools: `a_pool(capacity=5)`, `a_pod("a/x")`, `bound(pod)`."""
+"""A short notation for pools: `a_pool(capacity=5)`, `licensed("a/x")`, `bound(pod)`."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def a_space(name: str, labels: str = "") -> NamespaceObject:
     return NamespaceObject(name=name, labels=listed(labels))
 
 
-def a_pod(where: str, amount: int = 1, resource: str = LICENCE, **facts: Any) -> PodRow:
+def licensed(where: str, amount: int = 1, resource: str = LICENCE, **facts: Any) -> PodRow:
     return a_row(where, f"cpu=1 {resource}={amount}", gates=facts.pop("gates", ()), **facts)
 
 

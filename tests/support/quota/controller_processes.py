@@ -231,7 +231,7 @@ class Administrator:
         await asyncio.gather(*(self.pod(Key(namespace, name), cpu=cpu, **spec) for name in names))
 
     async def pod(self, key: Key, *gates: str, cpu: str = "", **spec: object) -> Raw:
-        body = a_pod(key.name, *gates, cpu=cpu, **spec)
+        body = gated_pod(key.name, *gates, cpu=cpu, **spec)
         return json.loads(await self.client.create(PODS, body, namespace=key.namespace))
 
     async def read(self, resource: Resource, key: Key) -> Raw:
@@ -280,7 +280,7 @@ class Administrator:
             return ""
 
 
-def a_pod(name: str, *gates: str, cpu: str = "", **spec: object) -> Raw:
+def gated_pod(name: str, *gates: str, cpu: str = "", **spec: object) -> Raw:
     spec = {"schedulerName": "nobody", **spec}
     return pod_manifest(name, *(gates or (GATE,)), requests=f"cpu={cpu}" if cpu else "", **spec)
 

@@ -209,7 +209,7 @@ def is_in_force(place: "Place") -> set[str]:
     """What of the installation the API server has taken notice of."""
     trial = "?dryRun=All"
     request = place.system.request
-    _, pod = request("POST", place.path("pods") + trial, a_pod("probe"))
+    _, pod = request("POST", place.path("pods") + trial, idle_pod("probe"))
     quota = custom(ARQ, "probe", {"hard": {"illegalName": "1"}})
     code, _ = request("POST", place.path(ARQ) + trial, quota)
     gates = {"gates"} if pod.get("spec", {}).get("schedulingGates") else set()
@@ -219,7 +219,7 @@ def is_in_force(place: "Place") -> set[str]:
 # ------------------------------------------------------------------ what is in it
 
 
-def a_pod(name: str, requests: str = "", limits: str = "", **spec: object) -> Raw:
+def idle_pod(name: str, requests: str = "", limits: str = "", **spec: object) -> Raw:
     """A pod that no node can take, so that nothing happens to it but what the test does."""
     nowhere = {
         "nodeSelector": {"bursar-test/nowhere": "true"},
@@ -340,7 +340,7 @@ class Place:
     # -------------------------------------------------------------- pods
 
     def pod(self, name: str, requests: str = "", limits: str = "", **spec: object) -> None:
-        code, answer = self.try_create("pods", a_pod(name, requests, limits, **spec))
+        code, answer = self.try_create("pods", idle_pod(name, requests, limits, **spec))
         assert code == CREATED, answer
         assert gates_of(answer)[-1] == GATE
 
