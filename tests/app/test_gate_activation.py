@@ -4,8 +4,6 @@ import asyncio
 import json
 import random
 
-import pytest
-
 from bursar.app.admission.gate_switch import GateSwitch
 from bursar.app.admission.pods import NOT_YET
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
@@ -15,16 +13,9 @@ from bursar.app.counting.feeds import Counting
 from bursar.app.names import GATING_ANNOTATION
 from bursar.core.counting.counters import Counters
 from support.builders.reviews import a_review, a_reviewer, raw_pod, response_to
-from support.quota.aaq_controller import HOME, AaqScene
+from support.quota.aaq_controller import HOME
 
 ACCOUNT = Key(HOME, "aaq-controller")
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def create_account(scene):

@@ -14,7 +14,6 @@ from bursar.core.counting.counters import Counters
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL
 from support.builders.manifests import arq_manifest, pod_manifest
-from support.quota.aaq_controller import AaqScene
 
 TEXT = "exceeded quota: limits, requested: pods=1, used: pods=1, limited: pods=1; missing: pods=1"
 LEASE = Key("aaq", "aaq-controller")
@@ -26,13 +25,6 @@ def quota(name="limits", **hard):
 
 def pod(name, *gates):
     return pod_manifest(f"team/{name}", GATE, *gates)
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def holder(cluster):

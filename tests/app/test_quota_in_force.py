@@ -12,7 +12,7 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, C
 from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS
 from bursar.core.quota.targeting import GATING_LABEL
 from support.faults import line
-from support.quota.aaq_controller import TEAM, AaqScene
+from support.quota.aaq_controller import TEAM
 
 MANAGED = "q-non-schedulable-resources-managed-rq-x"
 
@@ -24,13 +24,6 @@ class NoLimiter:
 def metrics(controller):
     text = controller_metrics(controller, NoLimiter()).decode()
     return dict(each.rsplit(" ", 1) for each in text.splitlines() if not each.startswith("#"))
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def ready(scene, name="q", resource=APPLICATION_QUOTAS, namespace=TEAM):

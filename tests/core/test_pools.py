@@ -14,11 +14,8 @@ from support.extender.pools import (
     bound,
     ended,
     licensed,
+    reasons,
 )
-
-
-def reasons(refusals):
-    return [each.reason for each in refusals]
 
 
 # ------------------------------------------------------------------ shares
@@ -27,7 +24,7 @@ def reasons(refusals):
 def test_the_account_of_a_share_goes_with_its_namespace():
     shares = (a_share("all", "", 4), a_share("each", "", 3, is_per_namespace=True))
     books = books_of(a_pool(shares=shares))
-    charged, held = bound(a_pod("a/charged")), a_pod("b/held")
+    charged, held = bound(licensed("a/charged")), licensed("b/held")
     books.see_pod(charged)
     books.filter(held, 0)
     together, of_a, of_b = ("all", ""), ("each", "a"), ("each", "b")
@@ -45,7 +42,7 @@ def test_the_account_of_a_share_goes_with_its_namespace():
 def test_the_account_of_a_share_stays_with_its_namespace():
     share = a_share("each", "", 3, is_per_namespace=True)
     books = books_of(a_pool(shares=(share,)))
-    charged = bound(a_pod("a/charged"))
+    charged = bound(licensed("a/charged"))
     books.see_pod(charged)
     books.lose_pod(charged)
     assert set(books.states[0].shares) == {("each", "a")}

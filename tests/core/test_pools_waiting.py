@@ -2,18 +2,7 @@
 
 import pytest
 
-from support.extender.pools import (
-    a_pool,
-    a_share,
-    books_of,
-    bound,
-    ended,
-    licensed,
-)
-
-
-def reasons(refusals):
-    return [each.reason for each in refusals]
+from support.extender.pools import a_pool, a_share, books_of, bound, ended, licensed
 
 
 def test_pods_that_wait_are_those_that_hold_nothing():

@@ -21,22 +21,10 @@ from support.builders.quota_books import (
     a_quota,
     a_row,
     changed,
-    counting_all_but,
     cpu,
-    open_books,
     releases,
     running,
 )
-
-
-@pytest.fixture
-def unready():
-    return set()
-
-
-@pytest.fixture
-def books(unready):
-    return open_books(counting_all_but(unready))
 
 
 def waits(books):

@@ -1,6 +1,6 @@
 """Own certificates on a real API server: made, rotated under load, and healed; no request fails."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -21,7 +21,7 @@ from support.processes.certified import (
     loaded,
 )
 from support.processes.kubectl import kubectl
-from support.quota.controller_processes import HOME, Administrator, administering, printed
+from support.quota.controller_processes import HOME, printed
 from support.until import until
 
 PATIENCE_LONG = 400
@@ -36,12 +36,6 @@ def control_plane(quota_cluster) -> ControlPlane:
 @pytest.fixture(scope="module")
 def installation(control_plane, tmp_path_factory) -> Iterator[Installation]:
     with installed(control_plane, tmp_path_factory.mktemp("certified")) as found:
-        yield found
-
-
-@pytest.fixture
-async def people(control_plane) -> AsyncIterator[Administrator]:
-    async with administering(control_plane) as found:
         yield found
 
 

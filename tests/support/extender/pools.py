@@ -8,6 +8,7 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.model.selectors.text import parse_selector
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.pool import Pool, Share
+from bursar.core.pools.refusal import PoolReason, PoolRefusal
 from support.builders.pods import listed
 from support.builders.quota_books import a_row, changed
 
@@ -40,6 +41,10 @@ def a_space(name: str, labels: str = "") -> NamespaceObject:
 
 def licensed(where: str, amount: int = 1, resource: str = LICENCE, **facts: Any) -> PodRow:
     return a_row(where, f"cpu=1 {resource}={amount}", gates=facts.pop("gates", ()), **facts)
+
+
+def reasons(refusals: tuple[PoolRefusal, ...]) -> list[PoolReason]:
+    return [each.reason for each in refusals]
 
 
 def bound(row: PodRow, node: str = "node") -> PodRow:

@@ -91,6 +91,13 @@ class OperatorScene:
 
     # ------------------------------------------------------------------ what people do
 
+    async def deployed(self, **spec: Any) -> Operator:
+        """An operator that has made an installation, whose Deployments are ready."""
+        await self.create_aaq(**spec)
+        operator = self.start()
+        await self.deploy()
+        return operator
+
     async def create_aaq(
         self, name: str = "aaq", annotations: Raw | None = None, **spec: Any
     ) -> None:
