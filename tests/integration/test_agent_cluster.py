@@ -19,8 +19,8 @@ from support.devices.agent import ANNOTATION, AgentProcess, annotated_pod, gpu_p
 from support.devices.kubelet_http import KubeletHttp
 from support.devices.kubelet_server import Pod, kubelet_server
 from support.devices.node_with_agent import MANY, inventory
+from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_blocking
 
 HOME = "aaq"

@@ -13,9 +13,10 @@ from controlplane import LOOPBACK
 from program import free_port
 from support.builders.manifests import pod_manifest
 from support.builders.reviews import put_pair
+from support.install.printed import printed
 from support.metrics.printed_metrics import differences
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import Controllers, own_cluster, printed
+from support.quota.controller_processes import Controllers, own_cluster
 from support.until import PATIENCE_SECONDS, until_sync
 
 PLACE = "peer-pods"

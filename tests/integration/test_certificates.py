@@ -10,6 +10,7 @@ from bursar.adapters.x509.certificates import Certificates
 from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SECRETS
 from bursar.app.cluster.ports import NotFoundError, Patch, PatchKind
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.certified import (
     CA,
     GATER,
@@ -21,7 +22,7 @@ from support.processes.certified import (
     loaded,
 )
 from support.processes.kubectl import kubectl
-from support.quota.controller_processes import HOME, printed
+from support.quota.controller_processes import HOME
 from support.until import until
 
 PATIENCE_LONG = 400

@@ -21,8 +21,8 @@ from bursar.core.devices.source import KOORDINATOR
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
 from support.install.confined import JSON_PATCH, MERGE_PATCH, Confined
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 FOREIGN = "example.com/licence"

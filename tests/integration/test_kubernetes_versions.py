@@ -20,10 +20,10 @@ from support.install.kubernetes_features import (
     missing_features,
     pod_with_resources_of_its_own,
 )
+from support.install.printed import printed
 from support.operator.running import running_operator
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
 from support.quota.installed_aaq import a_system, idle_pod
 
 pytestmark = pytest.mark.integration

@@ -20,6 +20,7 @@ from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, a_peer_pod, main, rewritten
+from support.install.printed import printed
 from support.processes.kubectl import kubectl
 from support.processes.webhook import Webhook
 from support.quota.controller_processes import (
@@ -28,7 +29,6 @@ from support.quota.controller_processes import (
     Administrator,
     Controllers,
     administering,
-    printed,
 )
 from support.until import until
 

@@ -23,9 +23,9 @@ from bursar.app.install.policies.peerpod_protection import (
 from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection
+from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
 from support.processes.webhook import Webhook
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

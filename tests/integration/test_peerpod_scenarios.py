@@ -28,6 +28,7 @@ from integration.test_peerpods import (
 )
 from program import Program
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
+from support.install.printed import printed
 from support.processes.webhook import Webhook
 from support.quota.controller_processes import (
     HOME,
@@ -35,7 +36,6 @@ from support.quota.controller_processes import (
     Controllers,
     administering,
     own_cluster,
-    printed,
 )
 from support.until import until_blocking, until_sync
 

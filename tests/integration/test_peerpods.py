@@ -21,19 +21,15 @@ from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from support.builders.reviews import posting, running
 from support.cluster.control_plane import MUTATING_POLICIES, needs_kubernetes
+from support.install.printed import printed_objects
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
-from support.quota.controller_processes import printed as manifests
 from support.until import until_blocking, until_sync
 
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 SEED = main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi", name="c")
-
-
-def printed(*arguments: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(manifests(*arguments)))
 
 
 @dataclass
@@ -92,7 +88,7 @@ class Scene:
 
     def apply_webhook(self, *more: str) -> None:
         self.apply(
-            printed(
+            printed_objects(
                 *("peerpods", "-n", self.home, "--url", self.webhook.url),
                 *("--ca-bundle", str(self.webhook.authority.certificate)),
                 *("--runtime-class=kata-remote", f"--runtime-class={self.extra}", *more),
@@ -179,7 +175,7 @@ spec:
 def test_the_walk_through_of_upstreams_readme_step_by_step(scene, tmp_path):
     file = str(tmp_path / "pod.yaml")
     Path(file).write_text(POD_YAML)
-    (tmp_path / "rc.yaml").write_text(yaml.safe_dump(printed("peerpods")[0]))
+    (tmp_path / "rc.yaml").write_text(yaml.safe_dump(printed_objects("peerpods")[0]))
     here = ("-n", scene.namespace)
 
     scene.kubectl("apply", "-f", str(tmp_path / "rc.yaml"))
@@ -328,7 +324,7 @@ async def another_webhook(
 
     async with running(folder, posting("/inject", review)) as server:
         name = f"z-injector-{uuid.uuid4().hex[:6]}"
-        *_, document = printed(
+        *_, document = printed_objects(
             *("peerpods", "--url", f"https://{LOOPBACK}:{server.port}"),
             *("--ca-bundle", str(folder / "ca.crt"), "--all-pods"),
         )
@@ -459,7 +455,7 @@ def test_w14_quotas_of_the_cluster_see_vms_and_no_longer_cpu(scene, hard, compla
 @needs_kubernetes(MUTATING_POLICIES)
 def test_a_policy_alone_asks_for_the_vm_and_leaves_the_rest(scene):
     peers = f"kata-policy-{uuid.uuid4().hex[:6]}"
-    documents = printed("peerpods", "--without-webhook", f"--runtime-class={peers}")
+    documents = printed_objects("peerpods", "--without-webhook", f"--runtime-class={peers}")
     scene.apply(documents)
 
     def shown(**spec: Any) -> dict[str, Any]:

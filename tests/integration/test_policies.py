@@ -16,9 +16,10 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
+from support.install.printed import printed, printed_objects
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed, switch_gate_on
+from support.quota.controller_processes import switch_gate_on
 from support.until import PATIENCE_SECONDS, until_sync
 
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
@@ -117,7 +118,7 @@ def missing_definitions(installation: Installation) -> str:
     present = installation.run("get", "customresourcedefinitions", "-o", "name")
     absent = [
         definition
-        for definition in yaml.safe_load_all(printed("crds"))
+        for definition in printed_objects("crds")
         if definition["metadata"]["name"] not in present
     ]
     return yaml.safe_dump_all(absent)

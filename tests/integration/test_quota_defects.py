@@ -18,6 +18,7 @@ from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import free_port
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
 from support.quota.controller_processes import (
     Administrator,
@@ -25,7 +26,6 @@ from support.quota.controller_processes import (
     Lane,
     administering,
     gated_pod,
-    printed,
     watched,
 )
 from support.until import until

@@ -10,6 +10,7 @@ from bursar.app.cluster.kinds import CONFIG_MAPS, EVENTS, PODS, RESOURCE_QUOTAS,
 from bursar.app.cluster.ports import AlreadyExistsError, ClusterError, Key, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import (
     Administrator,
@@ -19,7 +20,6 @@ from support.quota.controller_processes import (
     administering,
     gated_pod,
     install,
-    printed,
     watched,
 )
 from support.until import until

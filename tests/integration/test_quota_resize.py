@@ -20,6 +20,7 @@ from program import free_port
 from support.builders.reviews import running
 from support.cluster.access import a_client, access_of
 from support.cluster.control_plane import RESIZE
+from support.install.printed import printed
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
@@ -32,7 +33,6 @@ from support.quota.controller_processes import (
     administering,
     millicores,
     own_cluster,
-    printed,
     put_leader_pair,
     watched,
 )

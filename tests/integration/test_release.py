@@ -17,6 +17,7 @@ from bursar.core.quota.quota import GATE
 from bursar.wire.model.pod_row import PodRowDecoder
 from controlplane import ControlPlane
 from support.cluster.access import a_client
+from support.install.printed import printed, printed_objects
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import try_kubectl
 from support.quota.controller_processes import (
@@ -25,7 +26,6 @@ from support.quota.controller_processes import (
     Administrator,
     administering,
     gated_pod,
-    printed,
     switch_gate_on,
 )
 from support.until import until
@@ -212,7 +212,7 @@ async def test_without_the_role_of_the_removal_the_controllers_account_cannot_st
 
 async def test_the_job_of_the_removal_does_it_as_the_controllers_account(protected, tmp_path):
     """As in its pod: no kubeconfig, but a token, and the role that comes with the Job."""
-    *access, job = yaml.safe_load_all(printed("removal"))
+    *access, job = printed_objects("removal")
     written = yaml.safe_dump_all(access)
     assert try_kubectl(protected.plane, "apply", "-f", "-", stdin=written).code == 0
     (container,) = job["spec"]["template"]["spec"]["containers"]

@@ -13,8 +13,8 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}

@@ -11,6 +11,7 @@ from bursar.app.cluster.ports import ClusterError, ForbiddenError, Key, Query
 from bursar.app.quota.release.force_release import stop_gating
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
 from support.quota.controller_processes import (
     SHORT_TERMS,
@@ -18,7 +19,6 @@ from support.quota.controller_processes import (
     Controllers,
     administering,
     gated_pod,
-    printed,
 )
 from support.until import until
 

@@ -24,15 +24,10 @@ from support.builders.manifests import pod_manifest
 from support.builders.reviews import a_review, raw_pod
 from support.cluster.access import a_client, access_of
 from support.http_peer import HttpPeer
+from support.install.printed import printed
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import (
-    HOME,
-    SHORT_TERMS,
-    Administrator,
-    Controllers,
-    printed,
-)
+from support.quota.controller_processes import HOME, SHORT_TERMS, Administrator, Controllers
 from support.until import POLL_SECONDS, until
 
 TLS, CA = Key(HOME, "bursar-tls"), Key(HOME, "bursar-ca")

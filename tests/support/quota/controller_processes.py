@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -33,7 +32,6 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.cli.install.manifests import manifests
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority, _draft, _write_key
@@ -42,6 +40,7 @@ from program import Program
 from support.builders.manifests import pod_manifest
 from support.cluster.access import a_client, access_of
 from support.cluster.control_plane import started_control_plane
+from support.install.printed import printed
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl
 from support.until import POLL_SECONDS, until
@@ -68,13 +67,6 @@ def own_cluster(*, nodes: int = 0, features: Sequence[str] = ()) -> Iterator[Con
     with started_control_plane(nodes=nodes, features=features) as plane:
         install(plane)
         yield plane
-
-
-def printed(*arguments: str) -> str:
-    """What `bursar manifests` prints."""
-    ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
-    assert ran.exception is None, ran.exception
-    return ran.stdout
 
 
 def switch_gate_on(plane: ControlPlane, home: str = HOME) -> None:

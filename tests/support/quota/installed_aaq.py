@@ -28,7 +28,8 @@ from controlplane import ControlPlane
 from program import Program
 from support.builders.manifests import pod_manifest
 from support.builders.pods import listed
-from support.processes.command_line import COMMAND, Ran, run_bursar
+from support.install.printed import printed_objects
+from support.processes.command_line import COMMAND, Ran
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
 from support.until import until_sync
@@ -145,7 +146,7 @@ def a_system(plane: ControlPlane, folder: Path, *options: str) -> Iterator[Syste
     system.run("apply", "--server-side", "--force-conflicts", "-f", str(crd_folder()))
     names = [f"crd/{resource}" for resource in CUSTOM_KINDS]
     system.run("wait", "--for=condition=Established", "--timeout=120s", *names)
-    documents = [*_printed("rbac", "-n", home), *_admission(plane, webhook, home)]
+    documents = [*printed_objects("rbac", "-n", home), *_admission(plane, webhook, home)]
     written = yaml.safe_dump_all(documents)
     try:
         webhook.program.start()
@@ -188,21 +189,15 @@ def _controller(plane: ControlPlane, folder: Path, home: str, *options: str) -> 
     )
 
 
-def _printed(*arguments: str) -> list[Raw]:
-    ran = run_bursar("manifests", *arguments)
-    assert ran.code == 0, ran.err
-    return list(yaml.safe_load_all(ran.out))
-
-
 def _admission(plane: ControlPlane, webhook: Webhook, home: str) -> list[Raw]:
     """Policies gate pods, and webhooks judge quotas. On older servers webhooks do both."""
     arguments = ("--url", webhook.url, "--ca-bundle", str(webhook.authority.certificate))
-    found = _printed("webhooks", "-n", home, "--configuration-exists", *arguments)
+    found = printed_objects("webhooks", "-n", home, "--configuration-exists", *arguments)
     if plane.minor < MUTATING_POLICIES_SINCE:
         return found
     validating = next(each for each in found if each["kind"] == "ValidatingWebhookConfiguration")
     validating["webhooks"] = [hook for hook in validating["webhooks"] if hook["name"] in VALIDATORS]
-    return [*_printed("policies", "-n", home), validating]
+    return [*printed_objects("policies", "-n", home), validating]
 
 
 def is_in_force(place: "Place") -> set[str]:
