@@ -17,6 +17,7 @@ from bursar.core.quota.views.queue import FullQueues, count_waiting
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import pod_manifest
 from support.cluster.scripted_cluster import seeded
+from support.metrics.printed_metrics import NoLimiter
 from support.quota.aaq_controller import HOME, TEAM, AaqScene
 
 ACCOUNT = Key(HOME, "aaq-controller")
@@ -176,12 +177,6 @@ async def test_metrics_count_full_namespaces(scene):
         text = controller_metrics(controller, NoLimiter())
 
     assert b"bursar_full_queues 1" in text
-
-
-class NoLimiter:
-    """The limiter of a client that has none."""
-
-    limit = in_flight = throttled_total = waiting = 0
 
 
 # ------------------------------------------------------------------ the embedded cluster

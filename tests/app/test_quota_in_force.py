@@ -12,18 +12,14 @@ from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, C
 from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS
 from bursar.core.quota.targeting import GATING_LABEL
 from support.faults import line
+from support.metrics.printed_metrics import NoLimiter, samples
 from support.quota.aaq_controller import TEAM
 
 MANAGED = "q-non-schedulable-resources-managed-rq-x"
 
 
-class NoLimiter:
-    limit = in_flight = throttled_total = waiting = 0
-
-
 def metrics(controller):
-    text = controller_metrics(controller, NoLimiter()).decode()
-    return dict(each.rsplit(" ", 1) for each in text.splitlines() if not each.startswith("#"))
+    return samples(controller_metrics(controller, NoLimiter()).decode())
 
 
 async def ready(scene, name="q", resource=APPLICATION_QUOTAS, namespace=TEAM):

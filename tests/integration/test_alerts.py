@@ -26,7 +26,7 @@ from bursar.core.model.selectors.selector import LabelSelector
 from support.builders.manifests import DEFINITIONS
 from support.faults.line import Line, Request
 from support.metrics.every_metric import operator_text
-from support.metrics.printed_metrics import differences, series_of
+from support.metrics.printed_metrics import NoLimiter, differences, series_of
 from support.metrics.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, rule_groups, target
 from support.metrics.promql import unknown_names
 from support.quota.aaq_controller import TEAM, AaqScene
@@ -37,10 +37,6 @@ QUIET_MINUTES = 5
 BAD_MINUTES = 30
 """Longer than any alert waits, and a range of 10 minutes besides."""
 BY_NAME = {each.name: each for each in ALERTS}
-
-
-class NoLimiter:
-    limit = in_flight = throttled_total = waiting = 0
 
 
 class Faulty(Line):

@@ -19,6 +19,7 @@ from bursar.app.devices.ports import CallError, Method, Version
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Device, Inventory
 from support.metrics.every_metric import Told
+from support.metrics.printed_metrics import samples
 from support.virtual_time import MachineClock, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "agent.md"
@@ -41,8 +42,7 @@ def a_view(**changed):
 
 
 def shown(view):
-    lines = exposition(agent_families(view)).decode().splitlines()
-    return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return samples(exposition(agent_families(view)).decode())
 
 
 def test_calls_are_shown_by_version_method_and_the_name_of_their_code():
