@@ -183,9 +183,9 @@ def test_node_of_an_answer_is_that_of_its_pods():
 # ------------------------------------------------------------------ claims
 
 
-def a_dynamic(pod, device="dev-0"):
+def a_dynamic(pod):
     return ClaimDevice(
-        namespace="default", pod=pod, driver="gpu.example.com", pool="n1", device=device
+        namespace="default", pod=pod, driver="gpu.example.com", pool="n1", device="dev-0"
     )
 
 

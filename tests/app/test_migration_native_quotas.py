@@ -53,8 +53,8 @@ def imported_native(*arguments, **metadata):
     return imported(native_original(body), AROUND)
 
 
-def imported_cluster_wide(spec: dict, name: str = "big"):
-    return imported(cluster_original(json.dumps(cluster_wide(spec, name)).encode()), AROUND)
+def imported_cluster_wide(spec: dict):
+    return imported(cluster_original(json.dumps(cluster_wide(spec, "big")).encode()), AROUND)
 
 
 def test_a_resource_quota_keeps_name_limits_scopes_and_labels():

@@ -57,8 +57,8 @@ class Town:
             code, answer = self.plane.request("PUT", path, body)
         assert code == http.client.OK, answer
 
-    def offer_as_somebody_else(self, amount: str, resource: str = FOO) -> None:
-        amounts = {resource: amount}
+    def offer_as_somebody_else(self, amount: str) -> None:
+        amounts = {FOO: amount}
         path = f"/api/v1/nodes/{self.node}/status"
         self.write(path, {"status": {"capacity": amounts, "allocatable": amounts}})
 

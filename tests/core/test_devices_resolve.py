@@ -44,8 +44,8 @@ def complaints(pod, inventory=None, rules=Rules(needs_inventory=False)):  # noqa
     return [(each.kind, each.text) for each in holdings.problems]
 
 
-def the_one(pod, inventory=None, rules=ANY):
-    (allocation,) = resolve(pod, SOURCES, inventory, rules).allocations
+def the_one(pod, inventory=None):
+    (allocation,) = resolve(pod, SOURCES, inventory, ANY).allocations
     return allocation
 
 

@@ -32,9 +32,9 @@ def waits(books):
     return {wait.row.name: wait.refusals[0].reason for wait in books.decide().waits}
 
 
-def flown(books, text="a/web", cpu_text="cpu=600m"):
+def flown(books):
     """A pod that is being released."""
-    row = a_row(text, cpu_text)
+    row = a_row("a/web", "cpu=600m")
     books.see_pod(row)
     assert releases(books) == [row]
     return row

@@ -61,12 +61,10 @@ class Town:
         ran = self.run(*arguments, "-o", "json")
         return [f"{each['namespace']}/{each['name']}" for each in json.loads(ran.out)]
 
-    def kubeconfig_of(self, name: str, user: dict, namespace: str = "") -> Path:
+    def kubeconfig_of(self, name: str, user: dict) -> Path:
         config = yaml.safe_load(self.plane.kubeconfig.read_text())
         config["users"] = [{"name": "u", "user": user}]
-        config["contexts"] = [
-            {"name": name, "context": {"cluster": "bursar", "user": "u", "namespace": namespace}}
-        ]
+        config["contexts"] = [{"name": name, "context": {"cluster": "bursar", "user": "u"}}]
         config["current-context"] = name
         path = self.plane.folder / f"{self.here}-{name}"
         path.write_text(yaml.safe_dump(config))

@@ -68,7 +68,7 @@ class Case:
 
 ROOM = "node didn't have enough allocatable resources: "
 FEATURE = "pod update requires features {} which are not available on node "
-PODS_OWN, INITS = FEATURES
+_, INITS = FEATURES
 CASES = [
     Case("fills the node", LINUX, [cpu("4")]),
     Case("too much cpu", LINUX, [cpu("4.0001")], ROOM + "cpu, requested: 4001, allocatable: 4000"),

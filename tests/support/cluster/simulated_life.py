@@ -107,15 +107,12 @@ class World:
     async def status(self, resource: Resource, name: str) -> Raw:
         return (await self.get(resource, name)).get("status", {})
 
-    async def eventually(
-        self, fact: Callable[[], Awaitable[Any]], expected: Any, *, seconds: float = 120
-    ) -> None:
+    async def eventually(self, fact: Callable[[], Awaitable[Any]], expected: Any) -> None:
         """Let time pass until the fact is as expected; fail with what it is instead."""
-        step = 0.1
-        for _ in range(round(seconds / step)):
+        for _ in range(1200):
             if await fact() == expected:
                 return
-            await self.pause(step)
+            await self.pause(0.1)
         found = await fact()
         assert found == expected, f"it is {found!r}, not {expected!r}"
 

@@ -39,8 +39,8 @@ def a_space(name: str, labels: str = "") -> NamespaceObject:
     return NamespaceObject(name=name, labels=listed(labels))
 
 
-def licensed(where: str, amount: int = 1, resource: str = LICENCE, **facts: Any) -> PodRow:
-    return a_row(where, f"cpu=1 {resource}={amount}", gates=facts.pop("gates", ()), **facts)
+def licensed(where: str, amount: int = 1, **facts: Any) -> PodRow:
+    return a_row(where, f"cpu=1 {LICENCE}={amount}", gates=facts.pop("gates", ()), **facts)
 
 
 def reasons(refusals: tuple[PoolRefusal, ...]) -> list[PoolReason]:

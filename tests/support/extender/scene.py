@@ -117,8 +117,8 @@ class ExtenderScene:
         return stored.get("status", {})
 
 
-def bind_request(pod: bytes, node: str = "node-0") -> BindRequest:
+def bind_request(pod: bytes) -> BindRequest:
     metadata = json.loads(pod)["metadata"]
     return BindRequest(
-        pod=PodKey(metadata["namespace"], metadata["name"]), uid=metadata["uid"], node=node
+        pod=PodKey(metadata["namespace"], metadata["name"]), uid=metadata["uid"], node="node-0"
     )

@@ -114,9 +114,9 @@ class OperatorScene:
         patch = Patch(kind=PatchKind.MERGE, body=body)
         await self.cluster.patch(resource, key, patch, subresource=subresource)
 
-    async def gate_pod(self, name: str, *gates: str, namespace: str = "default") -> None:
-        body = pod_manifest(f"{namespace}/{name}", GATE, *gates)
-        await self.cluster.create(PODS, body, namespace=namespace)
+    async def gate_pod(self, name: str, *gates: str) -> None:
+        body = pod_manifest(name, GATE, *gates)
+        await self.cluster.create(PODS, body, namespace="default")
 
     # ------------------------------------------------------------------ what controllers do
 
