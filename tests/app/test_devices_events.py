@@ -113,7 +113,7 @@ class Told:
             Problem(kind=ProblemKind.UNREADABLE, source=f"s{number}", text=text)
             for number, text in enumerate(texts)
         )
-        pod = a_pod()
+        pod = gpu_pod()
         held = Holdings(namespace="default", name="web", problems=problems)
         self.tracker.update({pod.key: pod}, {pod.key: held}, ())
         assert {name for name, _ in self.reports} <= {"web"}

@@ -17,7 +17,6 @@ from support.extender.pools import (
     reasons,
 )
 
-
 # ------------------------------------------------------------------ shares
 
 
