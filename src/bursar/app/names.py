@@ -1,4 +1,4 @@
-"""Names by which Bursar's processes find each other in a cluster; AAQ's names where it has them."""
+"""Names of Bursar's objects, paths and variables; AAQ's names where it has them."""
 
 from typing import Final
 
