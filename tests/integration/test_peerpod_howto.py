@@ -26,7 +26,7 @@ from bursar.app.install.policies.confinement import (
 from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
-from support.cluster.control_plane import started_control_plane
+from support.cluster.control_plane import started_control_plane, wait_for_account
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import kubectl, try_kubectl
 from support.processes.webhook import Webhook
@@ -131,8 +131,7 @@ def control_plane() -> Iterator[ControlPlane]:
 def reader(control_plane, tmp_path) -> Reader:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "kubectl").symlink_to(ensure("kubectl"))
-    account = ("serviceaccount/default", "-n", "default", f"--timeout={PATIENCE_SECONDS}s")
-    kubectl(control_plane, "wait", "--for=create", *account)
+    wait_for_account(control_plane)
     return Reader(control_plane, tmp_path)
 
 

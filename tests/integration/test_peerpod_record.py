@@ -23,6 +23,7 @@ from bursar.app.install.policies.peerpod_protection import (
 from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection
+from support.cluster.control_plane import wait_for_account
 from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
 from support.processes.webhook import Webhook
@@ -140,8 +141,7 @@ def a_scene(plane: ControlPlane) -> Scene:
     scene = Scene(plane, f"record-{token}", f"kata-{token}", f"other-{token}")
     scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": scene.namespace}})
     scene.call("POST", CLASSES, {"metadata": {"name": scene.other}, "handler": "other"})
-    account = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/default"
-    until_sync(lambda: plane.request("GET", account)[0] == 200, "a service account")
+    wait_for_account(plane, scene.namespace)
     return scene
 
 

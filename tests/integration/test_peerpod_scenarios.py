@@ -28,6 +28,7 @@ from integration.test_peerpods import (
 )
 from program import Program
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
+from support.cluster.control_plane import wait_for_account
 from support.install.printed import printed
 from support.processes.webhook import Webhook
 from support.quota.controller_processes import (
@@ -65,8 +66,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     webhook.program.wait_ready()
     scene = Scene(control_plane, webhook, HOME, "shop", OTHER_CLASS)
     scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": scene.namespace}})
-    account = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/default"
-    until_sync(lambda: control_plane.request("GET", account)[0] == 200, "a service account")
+    wait_for_account(control_plane, scene.namespace)
     scene.apply_webhook()
     until_sync(scene.is_rewriting, "the API server asks the webhook")
     yield scene

@@ -20,7 +20,7 @@ from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from support.builders.reviews import posting, running
-from support.cluster.control_plane import MUTATING_POLICIES, needs_kubernetes
+from support.cluster.control_plane import MUTATING_POLICIES, needs_kubernetes, wait_for_account
 from support.install.printed import printed_objects
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
@@ -127,8 +127,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     scene = Scene(control_plane, webhook, home, namespace, extra)
     for name in (home, namespace):
         scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    until_sync(lambda: control_plane.request("GET", accounts)[0] == 200, "a service account")
+    wait_for_account(control_plane, namespace)
     scene.apply_webhook()
     until_sync(scene.is_rewriting, "the API server asks the webhook")
     yield scene
@@ -269,8 +268,7 @@ def test_a_dry_run_shows_the_rewritten_pod_and_stores_none(scene):
 def test_pods_of_the_systems_namespaces_are_left_alone(scene):
     for namespace in ("kube-system", scene.home):
         path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
-        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        until_sync(lambda place=accounts: scene.plane.request("GET", place)[0] == 200, "an account")
+        wait_for_account(scene.plane, namespace)
 
         assert resources_of(scene.call("POST", path, scene.pod(SEED))) == [SEED["resources"]]
 

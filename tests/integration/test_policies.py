@@ -16,6 +16,7 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
+from support.cluster.control_plane import wait_for_account
 from support.install.printed import printed, printed_objects
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
@@ -170,15 +171,10 @@ def a_namespace(installation: Installation, *, gated: bool) -> Iterator[str]:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     installation.run("create", "-f", "-", stdin=json.dumps(body))
     try:
-        wait_for_account(installation, name)
+        wait_for_account(installation.plane, name)
         yield name
     finally:
         installation.run("delete", "namespace", name, "--wait=false")
-
-
-def wait_for_account(installation: Installation, namespace: str) -> None:
-    account = ("get", "serviceaccount", "default", "-n", namespace)
-    until_sync(lambda: installation.kubectl(*account).code == 0, "a service account was made")
 
 
 @pytest.fixture
@@ -244,7 +240,7 @@ def test_other_namespaces_are_untouched(installed, plain):
 @pytest.mark.parametrize("place", ["kube-system", "home"])
 def test_the_system_and_bursar_itself_are_never_gated(installed, place):
     namespace = installed.home if place == "home" else place
-    wait_for_account(installed, namespace)
+    wait_for_account(installed.plane, namespace)
     installed.run("label", "namespace", namespace, f"{GATING_LABEL}=")
     try:
         created = installed.create(namespace, a_restricted_pod("vital"))

@@ -12,6 +12,7 @@ import yaml
 
 from controlplane import ControlPlane
 from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
+from support.cluster.control_plane import wait_for_account
 from support.processes.command_line import COMMAND, Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
 
@@ -39,6 +40,7 @@ class Town:
         for space in (self.here, self.there):
             self.create(namespace_manifest(space, **GATED))
             self.create(arq_manifest(f"{space}/team", {"requests.memory": "1Gi"}))
+            wait_for_account(self.plane, space)
             for name, tier in (("web", "front"), ("db", "back")):
                 self.add_pod(f"{space}/{name}", tier)
 

@@ -14,7 +14,7 @@ from assets import ROOT
 from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
 from controlplane import ControlPlane
 from support.builders.reviews import ACRQ, ARQ, GATE, put_pair, raw_pod
-from support.cluster.control_plane import RESIZE, needs_kubernetes
+from support.cluster.control_plane import RESIZE, needs_kubernetes, wait_for_account
 from support.http_peer import connected
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
@@ -159,7 +159,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     made.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
     for each in (home, namespace, ending):
         assert made.kubectl("create", "namespace", each).code == 0
-        wait_for_account(made, each)
+        wait_for_account(control_plane, each)
     webhook.program.start()
     registered = {"apiVersion": "v1", "kind": "List"}
     registered["items"] = configurations(webhook, namespace, home, ending)
@@ -172,11 +172,6 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
         made.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=registered)
         webhook.program.stop()
         made.kubectl("delete", "namespace", "--wait=false", home, namespace, ending)
-
-
-def wait_for_account(scene: Scene, namespace: str) -> None:
-    """Pods are refused until the service account of their namespace is there."""
-    scene.kubectl("wait", "--for=create", "-n", namespace, "serviceaccount/default")
 
 
 def wait_until_gated(scene: Scene) -> None:
