@@ -125,7 +125,7 @@ def promise(books: Books, made: list[Life]) -> None:
     for gated, _ in made:
         bill = coverage.bill(gated.profile, count(gated))
         pod = PodKey(gated.namespace, gated.name)
-        assert not ledger.refusals(pod, bill)
+        assert bill.fits()
         ledger.hold(Reservation(id=gated.name, bill=bill, pod=pod, row=gated))
         ledger.cancel(gated.name)
     ledger.freed.clear()
