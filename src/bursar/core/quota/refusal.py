@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
+from bursar.core.model.problem import some_of
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKey
 
@@ -115,9 +116,7 @@ _WORDS = {
 
 def behind_gates(others: Sequence[str]) -> Refusal:
     """The refusal of a pod with these scheduling gates of others. A pod can have thousands."""
-    more = len(others) - GATES_NAMED
-    detail = ", ".join(others[:GATES_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return Refusal(reason=Reason.OTHER_GATES, detail=detail)
+    return Refusal(reason=Reason.OTHER_GATES, detail=some_of(others, GATES_NAMED))
 
 
 def refusals_of(shortages: Iterable[Shortage]) -> tuple[Refusal, ...]:
