@@ -24,6 +24,9 @@ ITEM_BYTES: Final = 100
 """Approximate bytes of a bill, and of one item of it."""
 ITEMS_PER_STEP: Final = 16
 """Items of a bill that take one step. Most bills have fewer."""
+ASKED_MAX: Final = 2048
+"""Most names that a charge of very many remembers to have been asked for, beyond one question. A
+tenant can write quotas with other names all the time; a pod is charged under 256 of them."""
 _NONE: Final = (0, 0)
 _FORMAT_INDEX: Final = {each: index for index, each in enumerate(FORMATS)}
 
@@ -58,8 +61,13 @@ class Charge:
     def amounts_of(self, names: Iterable[str]) -> Mapping[str, tuple[int, int]]:
         """`amounts`, with at least these names."""
         if self._amounts_in is not None and self._asked is not None:
-            missing = {name for name in names if not is_always_counted(name)} - self._asked
+            wanted = {name for name in names if not is_always_counted(name)}
+            missing = wanted - self._asked
             if missing:
+                if len(self._asked) + len(missing) > ASKED_MAX:
+                    for name in self._asked - wanted:
+                        self.amounts.pop(name, None)
+                    self._asked &= wanted
                 found = _in_nanos(self._amounts_in(missing))
                 self.amounts.update({name: found[name] for name in missing if name in found})
                 self._asked |= missing
