@@ -118,7 +118,6 @@ def test_only_the_size_of_the_request_is_believed(books, web):
         profile=with_facts(
             web.profile, requests="cpu=800m", priority_class="gold", priority=9, deadline_s=60
         ),
-        label_texts=("team", "gold"),
         phase="Succeeded",
     )
 

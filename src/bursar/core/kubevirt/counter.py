@@ -17,7 +17,7 @@ from bursar.core.counting.counter import Counted, Pending, fact_of
 from bursar.core.counting.kind_state import KindState
 from bursar.core.kubevirt.launchers import Launcher, LauncherFacts, Role, Roles, roles_of
 from bursar.core.kubevirt.mode import VmiMode
-from bursar.core.kubevirt.names import APP_LABEL, DEDICATED_NAMES, LAUNCHER, MIGRATION_UID_LABEL
+from bursar.core.kubevirt.names import DEDICATED_NAMES
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod_row import TOO_MANY_NAMES, DeriveFacts, PodDemand, PodRow
 from bursar.core.quota.ledger import PodKey
@@ -309,14 +309,11 @@ def _member(row: PodRow) -> _Member | None:
     facts = fact_of(row, LauncherFacts)
     if facts is None or row.is_terminated:
         return None
-    labels = row.labels
-    if labels.get(APP_LABEL) != LAUNCHER:
-        return None
     launcher = Launcher(
         row.name,
         row.stamp.created_s,
         row.node_name,
-        labels.get(MIGRATION_UID_LABEL, ""),
+        facts.migration_uid,
         facts.migration_name,
     )
     return _Member(row, launcher, facts.vmi_uid, facts.compute)

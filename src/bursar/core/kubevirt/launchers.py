@@ -27,6 +27,8 @@ class LauncherFacts(NamedTuple):
     """Name in the first owner reference, which is of kind VirtualMachineInstance."""
     vmi_uid: str
     """The uid in the same owner reference."""
+    migration_uid: str
+    """The label that names the migration by its uid; empty if there is none."""
     migration_name: str
     compute: PodDemand
     """The demand of its container `compute` alone."""

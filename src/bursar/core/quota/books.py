@@ -148,7 +148,8 @@ class Books:
         gates = row.profile.gates
         if gates != (GATE,):
             self.ages.note_other_gates(row)
-            return behind_gates([gate for gate in gates if gate != GATE])
+            others = [gate for gate in gates if gate != GATE]
+            return behind_gates(others, row.profile.gates_left_out)
         refusal = self.coverage.refusal(row.profile)
         if refusal is not None:
             return refusal

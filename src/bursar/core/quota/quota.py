@@ -14,12 +14,13 @@ from functools import total_ordering
 from types import MappingProxyType
 from typing import Final
 
+from bursar.core.model.pod_row import QUOTA_GATE
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selectors.selector import Selector
 from bursar.core.quota.scopes import ScopeRule
 from bursar.core.sharing import no_labels
 
-GATE: Final = "ApplicationAwareQuotaGate"
+GATE: Final = QUOTA_GATE
 """The scheduling gate that a pod keeps until its quotas have enough free."""
 ORDER_ANNOTATION: Final = "bursar.io/order"
 """Annotation on a quota: the order in which waiting pods are released."""

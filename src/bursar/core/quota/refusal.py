@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
-from bursar.core.model.problem import some_of
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKey
 
-GATES_NAMED: Final = 10
-"""How many scheduling gates of others are named; further ones are counted."""
 FOREIGN_POD: Final = "a pod of another namespace"
 """How a pod of another namespace is named to the owner of a pod that waits behind it."""
 
@@ -114,9 +111,10 @@ _WORDS = {
 }
 
 
-def behind_gates(others: Sequence[str]) -> Refusal:
-    """The refusal of a pod with these scheduling gates of others. A pod can have thousands."""
-    return Refusal(reason=Reason.OTHER_GATES, detail=some_of(others, GATES_NAMED))
+def behind_gates(others: Sequence[str], left_out: int = 0) -> Refusal:
+    """The refusal of a pod with these scheduling gates of others, and so many more."""
+    more = f" and {left_out} more" if left_out else ""
+    return Refusal(reason=Reason.OTHER_GATES, detail=", ".join(others) + more)
 
 
 def refusals_of(shortages: Iterable[Shortage]) -> tuple[Refusal, ...]:

@@ -25,6 +25,7 @@ from bursar.core.model.pod_row import (
     Deletion,
     DeriveFacts,
     Extras,
+    Gates,
     PodDemand,
     PodProfile,
     PodRow,
@@ -36,8 +37,8 @@ from bursar.core.sharing import Generations, Living
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.scheduling import PodAffinity
 from bursar.wire.model.wide_demand import demand_of
-from bursar.wire.structs.fields import FieldError, RawResourceList, RawTexts
-from bursar.wire.structs.interning import Interner, text_bytes, texts_bytes
+from bursar.wire.structs.fields import FieldError, RawResourceList
+from bursar.wire.structs.interning import Interner, text_bytes
 from bursar.wire.structs.metadata import Condition, Named
 from bursar.wire.structs.struct import Struct
 
@@ -49,7 +50,6 @@ except ImportError:
 
 TEXTS_MAX: Final = 16_384
 TEXTS_BYTES_MAX: Final = 2 << 20
-LABELS_BYTES_MAX: Final = 4 << 20
 DEMANDS_MAX: Final = 512
 DEMANDS_BYTES_MAX: Final = 1 << 20
 """Bounds of each of the two generations of a cache. Tenants control what is cached."""
@@ -63,7 +63,6 @@ class _RowMeta(Struct):
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
-    labels: RawTexts | None = None
     creation_timestamp: _Time | None = None
     deletion_timestamp: _Time | None = None
     deletion_grace_period_seconds: int | None = None
@@ -89,7 +88,7 @@ class _RowSpec(Struct):
     priority: int | None = None
     priority_class_name: str | None = None
     runtime_class_name: str | None = None
-    scheduling_gates: list[Named] | None = None
+    scheduling_gates: msgspec.Raw = _ABSENT
     active_deadline_seconds: int | None = None
     affinity: _RowAffinity | None = None
 
@@ -127,6 +126,7 @@ _NO_STATUS: Final = _RowStatus()
 _PODS: Final = msgspec.json.Decoder(_RowPod)
 _REQUIREMENTS: Final = msgspec.json.Decoder(wire_pod.ResourceRequirements | None)
 _TEXT: Final = msgspec.json.Decoder(str | None)
+_GATES: Final = msgspec.json.Decoder(list[Named] | None)
 _AMOUNTS: Final = msgspec.json.Decoder(RawResourceList | None)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -138,7 +138,6 @@ class PodRowDecoder:
         """`derive_facts` derives what the counter needs of a pod beyond a row; None: nothing."""
         self._derive_facts = derive_facts
         self._texts: Interner[str] = Interner(TEXTS_MAX, text_bytes, TEXTS_BYTES_MAX)
-        self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX, texts_bytes, LABELS_BYTES_MAX)
         self._demands: Generations[bytes, PodDemand] = Generations(
             DEMANDS_MAX, lambda demand: demand.weight, DEMANDS_BYTES_MAX
         )
@@ -161,7 +160,6 @@ class PodRowDecoder:
         return PodRow(
             meta.name,
             stamp.packed(),
-            self._shared_labels(meta.labels, meta.name),
             text(spec.node_name or ""),
             text(status.phase or ""),
             self._extras(body, due, meta.deletion_grace_period_seconds),
@@ -174,32 +172,15 @@ class PodRowDecoder:
         deletion = None if due is None else Deletion(epoch_s(due), grace_s)
         return None if deletion is None and facts is None else Extras(deletion, facts)
 
-    def _shared_labels(self, labels: dict[str, str | None] | None, name: str) -> tuple[str, ...]:
-        if not labels:
-            return ()
-        text = self._texts.shared
-        texts: list[str] = []
-        if name in labels.values():
-            # A StatefulSet labels each pod with its own name, so its pods share no set of labels.
-            # They share keys and most values, and the name is stored only once.
-            for key, value in labels.items():
-                texts += (text(key), name if value == name else text(value or ""))
-            return tuple(texts)
-        for key, value in labels.items():
-            texts += (text(key), value or "")
-        return self._labels.shared_if_repeated(tuple(texts))
-
     def _profile(self, namespace: str, spec: _RowSpec, status: _RowStatus) -> PodProfile:
         crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
             spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
         )
-        gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
         shape = (
             namespace,
             spec.priority,
             spec.priority_class_name or "",
             spec.runtime_class_name or "",
-            gates,
             spec.active_deadline_seconds,
             crosses,
             status.qos_class,
@@ -209,20 +190,26 @@ class PodRowDecoder:
         digest = blake2b(_decisive_bytes(spec, status), digest_size=20)
         of_demand = digest.digest()
         digest.update(_ENCODER.encode(shape))
+        digest.update(spec.scheduling_gates)
         of_profile = digest.digest()
         profile = self._profiles.find(of_profile)
         if profile is None:
             text = self._texts.shared
+            gates = Gates.of(
+                [gate.name or "" for gate in _GATES.decode(spec.scheduling_gates) or ()]
+            )
             profile = PodProfile(
                 namespace=text(namespace),
                 priority=spec.priority,
                 priority_class=text(spec.priority_class_name or ""),
                 runtime_class=text(spec.runtime_class_name or ""),
-                gates=tuple([text(gate) for gate in gates]),
+                gates=tuple([text(gate) for gate in gates.kept]),
                 deadline_s=spec.active_deadline_seconds,
                 crosses_namespaces=crosses,
                 reported_qos=stored_qos(status.qos_class or ""),
                 demand=self._demand(of_demand, spec, status),
+                gates_left_out=gates.left_out,
+                gate_index=gates.place,
             )
             self._profiles.keep(of_profile, profile)
         return profile

@@ -25,7 +25,7 @@ from bursar.app.cluster.kinds import (
     VALIDATING_WEBHOOKS,
 )
 from bursar.app.cluster.observe_kinds import identify_pod
-from bursar.app.cluster.patches import fenced_patch, put
+from bursar.app.cluster.patches import fenced_patch, remove
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -49,6 +49,7 @@ from bursar.app.names import (
 )
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.refusal import behind_gates
 
 IN_FLIGHT_MAX: Final = 32
 ATTEMPTS_MAX: Final = 5
@@ -189,8 +190,10 @@ async def _release(
     for attempt in range(1, ATTEMPTS_MAX + 1):
         others = [gate for gate in row.profile.gates if gate != GATE]
         if others and is_gating:
-            raise InvalidError(OTHER_GATES.format(", ".join(others)), key=key)
-        operations = [put("/spec/schedulingGates", [{"name": gate} for gate in others])]
+            named = behind_gates(others, row.profile.gates_left_out).detail
+            raise InvalidError(OTHER_GATES.format(named), key=key)
+        # The fence makes sure that the gate is still at this index.
+        operations = [remove(f"/spec/schedulingGates/{row.profile.gate_index}")]
         try:
             patch = fenced_patch(identify_pod(row), operations, is_exact=True)
             await writer.patch(PODS, key, patch)
