@@ -23,6 +23,7 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
     Query,
+    TooLargeError,
     UnauthorizedError,
     UnavailableError,
 )
@@ -227,6 +228,14 @@ async def test_a_response_over_the_bound_is_not_read_to_its_end():
     async with talk(huge, limits=Limits(answer_bytes_max=5000)) as (_, client):
         with pytest.raises(UnavailableError, match="larger than 5000 bytes"):
             await client.list(CONFIG_MAPS)
+
+
+async def test_a_page_has_a_bound_of_its_own():
+    huge = stream(b'{"items":[', *[b" " * 1000] * 100, b'],"metadata":{"resourceVersion":"1"}}')
+    async with talk(huge, huge, limits=Limits(page_bytes_max=5000)) as (_, client):
+        with pytest.raises(TooLargeError, match="larger than 5000 bytes"):
+            await client.list(CONFIG_MAPS, limit=10)
+        assert (await client.list(CONFIG_MAPS)).items == []
 
 
 async def test_a_huge_error_page_still_shows_its_status_code():

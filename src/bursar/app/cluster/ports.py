@@ -92,7 +92,8 @@ class Reader(Protocol):
     ) -> Page:
         """List objects at one resourceVersion, in pages of at most `limit` objects (0: all).
 
-        Raises `ExpiredError` if the server no longer has the resourceVersion of a later page.
+        Raises `ExpiredError` if the server no longer has the resourceVersion of a later page, and
+        `TooLargeError` if the page is too large.
         """
 
 
@@ -319,6 +320,10 @@ class BusyError(ClusterError):
 
 class UnavailableError(ClusterError):
     """There was no response, or an error of the server. A retry may succeed."""
+
+
+class TooLargeError(UnavailableError):
+    """The answer has more bytes than are accepted. Of a list, ask for fewer objects."""
 
 
 class UnreachableError(UnavailableError):

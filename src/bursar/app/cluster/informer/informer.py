@@ -36,6 +36,7 @@ from bursar.app.cluster.ports import (
     Watcher,
     WatchEvent,
 )
+from bursar.app.cluster.reading.pages import Pages
 from bursar.app.log import Log
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ It appears after etcd was restored from a backup.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerRules:
     page_limit: int = 500
-    """Objects per page of a list, which bounds the size of a response."""
+    """Objects per page of a list, if they are not large."""
     objects_max: int = 500_000
     """Number of objects above which the informer stops, to bound its memory."""
     pending_max: int = 1024
@@ -323,10 +324,10 @@ class Informer(Generic[T]):
     async def _list(self) -> None:
         began = self.clock.monotonic()
         draft = Draft(self._cache)
-        limit = self.rules.page_limit
-        page = await self.reader.list(self.resource, self.query, limit=limit)
-        turn_began = began
-        while True:
+        pages = Pages(self.reader, self.resource, self.query, self.rules.page_limit)
+        resource_version, turn_began = "", began
+        while (page := await pages.next()) is not None:
+            resource_version = page.resource_version
             for body in page.items:
                 received = self._read(body)
                 if received is None:
@@ -334,15 +335,10 @@ class Informer(Generic[T]):
                 else:
                     draft.put(received)
                 turn_began = await self._take_turns(turn_began)
-            if not page.next_page:
-                break
-            page = await self.reader.list(
-                self.resource, self.query, limit=limit, page=page.next_page
-            )
         if self._initial_failures >= self.rules.initial_failures_max:
             self._refuses_initial = True
         self._fresh_at = began
-        await self._replace(draft, page.resource_version)
+        await self._replace(draft, resource_version)
 
     async def _take_turns(self, began: float) -> float:
         """Let other tasks run if this one has run for long enough. Returns when its turn began."""
