@@ -79,7 +79,9 @@ class _RowAffinity(Struct):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class _RowSpec(Struct):
+class RowSpec(Struct):
+    """The spec of a pod. What only decides its demand is not decoded."""
+
     containers: list[_RowContainer] | None = None
     init_containers: list[_RowContainer] | None = None
     resources: msgspec.Raw = _ABSENT
@@ -104,7 +106,9 @@ class _RowCondition(Struct):
     reason: str | None = None
 
 
-class _RowStatus(Struct):
+class RowStatus(Struct):
+    """The status of a pod. What only decides its demand is not decoded."""
+
     phase: str | None = None
     qos_class: str | None = None
     conditions: list[_RowCondition] | None = None
@@ -116,13 +120,13 @@ class _RowStatus(Struct):
 
 class _RowPod(Struct):
     metadata: _RowMeta | None = None
-    spec: _RowSpec | None = None
-    status: _RowStatus | None = None
+    spec: RowSpec | None = None
+    status: RowStatus | None = None
 
 
 _NO_META: Final = _RowMeta()
-_NO_SPEC: Final = _RowSpec()
-_NO_STATUS: Final = _RowStatus()
+_NO_SPEC: Final = RowSpec()
+_NO_STATUS: Final = RowStatus()
 _PODS: Final = msgspec.json.Decoder(_RowPod)
 _REQUIREMENTS: Final = msgspec.json.Decoder(wire_pod.ResourceRequirements | None)
 _TEXT: Final = msgspec.json.Decoder(str | None)
@@ -172,7 +176,7 @@ class PodRowDecoder:
         deletion = None if due is None else Deletion(epoch_s(due), grace_s)
         return None if deletion is None and facts is None else Extras(deletion, facts)
 
-    def _profile(self, namespace: str, spec: _RowSpec, status: _RowStatus) -> PodProfile:
+    def _profile(self, namespace: str, spec: RowSpec, status: RowStatus) -> PodProfile:
         crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
             spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
         )
@@ -185,9 +189,7 @@ class PodRowDecoder:
             crosses,
             status.qos_class,
         )
-        # Collisions of this digest cannot be constructed, and among 10**9 profiles one occurs with
-        # a probability of 10**-30.
-        digest = blake2b(_decisive_bytes(spec, status), digest_size=20)
+        digest = decisive_digest(spec, status)
         of_demand = digest.digest()
         digest.update(_ENCODER.encode(shape))
         digest.update(spec.scheduling_gates)
@@ -214,10 +216,10 @@ class PodRowDecoder:
             self._profiles.keep(of_profile, profile)
         return profile
 
-    def _demand(self, digest: bytes, spec: _RowSpec, status: _RowStatus) -> PodDemand:
+    def _demand(self, digest: bytes, spec: RowSpec, status: RowStatus) -> PodDemand:
         demand = self._demands.find(digest)
         if demand is None:
-            demand = demand_of(_counted_part(spec, status))
+            demand = demand_of(counted_part(spec, status))
             self._demands.keep(digest, demand)
         return demand
 
@@ -225,8 +227,17 @@ class PodRowDecoder:
 # ------------------------------------------------------------------ what decides a demand
 
 
-def _decisive_bytes(spec: _RowSpec, status: _RowStatus) -> bytes:
-    """The bytes that decide the demand: everything that `_counted_part` reads.
+def decisive_digest(spec: RowSpec, status: RowStatus) -> blake2b:
+    """A digest of all that decides the demand of a pod, to be updated with more.
+
+    Its collisions cannot be constructed, and among 10**9 pods one occurs with a probability of
+    10**-30.
+    """
+    return blake2b(_decisive_bytes(spec, status), digest_size=20)
+
+
+def _decisive_bytes(spec: RowSpec, status: RowStatus) -> bytes:
+    """The bytes that decide the demand: everything that `counted_part` reads.
 
     The counts separate the sections. The status of containers is left out if it repeats the spec,
     as for nearly all pods, because it then has no effect. Names of containers only assign a status
@@ -268,7 +279,7 @@ def _is_settled(containers: list[_RowContainer], statuses: list[_RowContainerSta
     return True
 
 
-def _resize_reason(status: _RowStatus) -> str | None:
+def _resize_reason(status: RowStatus) -> str | None:
     """The reason of the first resize condition, as in `demand.is_resize_infeasible`."""
     for condition in status.conditions or ():
         if condition.type == CONDITION_RESIZE_PENDING:
@@ -276,7 +287,7 @@ def _resize_reason(status: _RowStatus) -> str | None:
     return None
 
 
-def _counted_part(spec: _RowSpec, status: _RowStatus) -> wire_pod.Pod:
+def counted_part(spec: RowSpec, status: RowStatus) -> wire_pod.Pod:
     """The pod with the fields that its demand depends on. Raises `FieldError`."""
     reason = _resize_reason(status)
     condition = Condition(type=CONDITION_RESIZE_PENDING, reason=reason)
