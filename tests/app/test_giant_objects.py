@@ -4,6 +4,7 @@ Names are random, as those of an attacker would be: regular ones take little whe
 compressed.
 """
 
+import asyncio
 import json
 from random import Random
 from string import ascii_lowercase
@@ -11,16 +12,28 @@ from typing import Any
 
 import pytest
 
+from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.informer.store import Store
+from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.observe_kinds import identify_pod
+from bursar.app.cluster.ports import Key
+from bursar.app.cluster.time_limit import end
+from bursar.app.controller.sources import term_sources
 from bursar.app.counting.settings import CountingSettings
+from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.quota.books import Books
-from bursar.core.quota.quota import GATE
+from bursar.core.quota.quota import GATE, QuotaKind
+from bursar.core.quota.refusal import Reason
+from bursar.core.quota.targeting import Targeting
 from bursar.entry.counting import open_counting
+from bursar.wire.kubevirt import decode_migration, decode_vmi
 from bursar.wire.model.pod_row import PodRowDecoder
-from support.builders.manifests import pod_manifest
+from bursar.wire.quota.unreadable import SCOPES_MAX, read_quota
+from bursar.wire.structs.fields import FieldError
+from support.builders.manifests import a_manifest, pod_manifest
 from support.builders.quota_books import NOW_S, a_namespace, a_quota
 from support.kept_bytes import kept_bytes
+from support.virtual_time import MachineClock, in_virtual_time
 
 LUCK = Random(7)  # noqa: S311 - repeatable
 OWNER = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "db", "uid": "7"}
@@ -107,6 +120,79 @@ class Controller:
         return kept_bytes(self.store, self.counter, self.books, self.decoder)
 
 
+def a_quota_body(metadata: dict[str, Any], spec: dict[str, Any]) -> bytes:
+    named = {"name": "q", "namespace": "a", "uid": "u", "resourceVersion": "1", **metadata}
+    return json.dumps({"metadata": named, "spec": spec}, separators=(",", ":")).encode()
+
+
+def classes(*lists: list[str]) -> dict[str, Any]:
+    rules = [{"scopeName": "PriorityClass", "operator": "In", "values": each} for each in lists]
+    return {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": rules}}
+
+
+GIANT_QUOTAS = {
+    "limits": ({}, {"hard": {f"requests.example.com/{name}": "1" for name in words(4000)}}),
+    "other limits": ({}, {"hard": {f"count/{name}": "1" for name in words(5000)}}),
+    "values of a scope": ({}, classes(words(5000))),
+    "rules of a scope": ({}, classes(*([word(40)] for _ in range(3000)))),
+    "unreadable scopes": ({}, {**classes(words(5000)), "hard": {"pods": "many"}}),
+    "labels": ({"labels": {name: name for name in words(3000)}}, {"hard": {"pods": "1"}}),
+    "annotations": ({"annotations": {name: name for name in words(3000)}}, {"hard": {"pods": "1"}}),
+}
+
+
+@pytest.mark.parametrize(("metadata", "spec"), GIANT_QUOTAS.values(), ids=GIANT_QUOTAS.keys())
+def test_a_giant_quota_takes_a_small_part_of_its_size(metadata, spec):
+    books = Controller().books
+    body = a_quota_body(metadata, spec)
+    before = kept_bytes(books)
+
+    read = read_quota(QuotaKind.NAMESPACED, body)
+    books.see_quota(read.quota)
+
+    assert kept_bytes(books, read) - before < len(body) / 20
+
+
+@pytest.mark.parametrize("what", ["limits", "other limits", "values of a scope"])
+def test_pods_of_the_namespace_wait_under_a_quota_that_is_too_large(what):
+    controller = Controller()
+    read = read_quota(QuotaKind.NAMESPACED, a_quota_body(*GIANT_QUOTAS[what]))
+    controller.books.see_quota(read.quota)
+    controller.see("web", {})
+
+    [waiting] = controller.books.blocked()
+    assert waiting.refusals[0].reason is Reason.QUOTA_UNREADABLE
+    assert "more than" in waiting.refusals[0].message()
+
+
+def test_a_quota_of_many_priority_classes_is_in_force():
+    spec = classes([f"class-{number}" for number in range(SCOPES_MAX - 1)])
+
+    assert read_quota(QuotaKind.NAMESPACED, a_quota_body({}, spec)).quota.problem == ""
+
+
+@in_virtual_time()
+async def test_a_giant_resourcequota_of_a_tenant_is_not_kept():
+    clock = MachineClock()
+    cluster = MemoryCluster(clock, source=Random(1))  # noqa: S311 - repeatable
+    await cluster.create(NAMESPACES, {"metadata": {"name": "a"}})
+    hard = {"hard": {f"requests.example.com/{name}": "1" for name in words(2000)}}
+    for name in ("own", "q" + MANAGED_SUFFIX):
+        quota = a_manifest("v1", "ResourceQuota", f"a/{name}", spec=hard)
+        await cluster.create(RESOURCE_QUOTAS, quota, namespace="a")
+    sources = term_sources(cluster, clock, Random(1), Targeting(own_namespace="aaq"))  # noqa: S311
+    task = asyncio.create_task(sources.native_quotas.run())
+    await sources.native_quotas.wait_synced()
+
+    own = sources.native_quotas.find(Key("a", "own"))
+    managed = sources.native_quotas.find(Key("a", "q" + MANAGED_SUFFIX))
+    await end(task)
+
+    assert kept_bytes(own) < kept_bytes(managed) / 50
+    assert len(managed.item.quota.hard) == 2000
+    assert own.identity.uid
+
+
 def kept_of(spec: dict[str, Any]) -> tuple[int, int]:
     """The bytes that a pod takes in a controller, and those of its JSON."""
     controller = Controller()
@@ -143,3 +229,35 @@ def test_resource_names_that_are_in_both_lists_are_kept_once():
 
     assert twice < once * 1.1
     assert twice < size / 3
+
+
+GIANT_VMS = {
+    "architecture": {"spec": {"architecture": word(100_000)}},
+    "node": {"status": {"nodeName": word(100_000)}},
+    "pods": {"status": {"migrationState": {"sourcePod": word(100_000), "targetPod": "p"}}},
+    "volumes": {"spec": {"volumes": [{"name": name} for name in words(3000)]}},
+    "a plugin": {
+        "spec": {"domain": {"devices": {"interfaces": [{"binding": {"name": word(100_000)}}]}}}
+    },
+}
+
+
+@pytest.mark.parametrize("fields", GIANT_VMS.values(), ids=GIANT_VMS.keys())
+def test_a_giant_vm_takes_a_small_part_of_its_size(fields):
+    body = json.dumps({"metadata": {"name": "db"}, **fields}).encode()
+
+    assert kept_bytes(decode_vmi(body)) < len(body) / 20
+
+
+def test_a_vm_of_very_many_plugins_is_not_read():
+    interfaces = [{"binding": {"name": name}} for name in words(300)]
+    devices = {"domain": {"devices": {"interfaces": interfaces}}}
+
+    with pytest.raises(FieldError, match="more than 256 binding plugins"):
+        decode_vmi(json.dumps({"metadata": {"name": "db"}, "spec": devices}).encode())
+
+
+def test_a_migration_of_a_vm_that_no_object_can_be_takes_little():
+    body = json.dumps({"metadata": {"name": "m"}, "spec": {"vmiName": word(100_000)}}).encode()
+
+    assert kept_bytes(decode_migration(body)) < len(body) / 20

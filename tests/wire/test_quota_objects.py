@@ -137,7 +137,8 @@ def test_every_field_of_a_namespaced_quota_arrives():
     assert (read.quota.order, read.order_problem) == (Order.STRICT, "")
     assert (read.resource_version, read.generation, read.is_deleting) == ("7", 3, True)
     assert read.owner_uid == "owner"
-    assert read.labels == {"a": "b", "c": ""}
+    assert read.labels == {}, "only those of managed quotas are looked at"
+    assert namespaced(QuotaKind.NATIVE).labels == {"a": "b", "c": ""}
 
 
 def test_every_field_of_a_reported_status_arrives():

@@ -223,7 +223,7 @@ def _left_out(quota: Quota) -> Quota:
 
 def _has_room(own: _Own, quota: Quota) -> bool:
     """Count the quota as one that is entered as it is, if there is room for its limits."""
-    limits = _weigh(quota)
+    limits = own_limits_of(quota)
     if own.total + limits > OWN_LIMITS_MAX:
         return False
     own.counts[quota.key] = limits
@@ -231,7 +231,8 @@ def _has_room(own: _Own, quota: Quota) -> bool:
     return True
 
 
-def _weigh(quota: Quota) -> int:
+def own_limits_of(quota: Quota) -> int:
+    """As how many limits of its namespace a quota counts."""
     limits = sum(map(is_schedulable, quota.hard))
     return max(1, limits + (len(quota.hard) - limits) // OTHERS_PER_LIMIT)
 

@@ -162,6 +162,7 @@ class QuotaObject:
     owner_uid: str = ""
     """Uid of the object that controls this one; empty if there is none."""
     labels: Mapping[str, str] = field(default_factory=no_labels)
+    """Empty for the kinds that hold pods back."""
     spec: object = None
     """Plain data, exactly as it is stored; only of cluster-wide quotas."""
     order_problem: str = ""
