@@ -3,6 +3,8 @@
 import pytest
 
 from bursar.core.model.pod_row import Deletion, Extras
+from bursar.core.model.quantity import ZERO
+from bursar.core.quota.account import ASKED_MAX, Charge
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.growth.promises import (
     NAMESPACE_IS_BUSY,
@@ -14,6 +16,7 @@ from bursar.core.quota.growth.promises import (
 )
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason, explanation
+from support.builders.pods import parsed
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,
@@ -424,6 +427,22 @@ def test_of_a_pod_that_is_not_charged_all_names_are_recorded(books):
 
     [recorded] = books.growth.recorded()
     assert len(recorded.amounts) == 200
+
+
+def test_names_that_a_shared_charge_has_forgotten_are_recorded():
+    """Pods of other namespaces share it. If quotas ask it for many names, it forgets others."""
+    amounts = parsed("cpu=300m requests.example.com/gpu=2")
+    charge = Charge(amounts, lambda names: {name: amounts.get(name, ZERO) for name in names})
+    books = open_books(lambda _: charge)
+    books.see_quota(a_quota("a/gpus", "requests.example.com/gpu=4"))
+    web = running("web", "cpu=300m")
+    assert books.resize(web, web, until_s=LATER_S) == ()
+
+    charge.amounts_of([f"requests.example.com/x{number}" for number in range(ASKED_MAX)])
+    charge.amounts_of(["requests.example.com/one-more"])
+
+    [recorded] = books.growth.recorded()
+    assert recorded.amounts == {"cpu": 300 * MILLI, "requests.example.com/gpu": 2 * 10**9}
 
 
 def test_a_promise_of_an_earlier_leader_is_not_counted_again(books, web):
