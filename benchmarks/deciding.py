@@ -45,7 +45,7 @@ def a_row(name: str, nanos: int, *, gates: tuple[str, ...] = (GATE,), version: i
         demand=demand,
     )
     stamp = Stamp(f"uid-{name}", str(version), NOW_S).packed()
-    return PodRow(name, stamp, (), "", "Pending", None, profile)
+    return PodRow(name, stamp, "", "Pending", None, profile)
 
 
 def crowded_books() -> Books:

@@ -68,7 +68,7 @@ def lives() -> list[Life]:
         uid = f"{number:08x}-0000-4000-8000-000000000000"
         stamps = [Stamp(uid, str(version), 1_800_000_000 + number).packed() for version in (1, 2)]
         rows = [
-            PodRow(f"web-{number}", stamp, (), "", "Pending", None, each[number % NAMESPACES])
+            PodRow(f"web-{number}", stamp, "", "Pending", None, each[number % NAMESPACES])
             for stamp, each in zip(stamps, (profiles, running), strict=True)
         ]
         made.append((rows[0], rows[1]))
@@ -125,7 +125,8 @@ def promise(books: Books, made: list[Life]) -> None:
     for gated, _ in made:
         bill = coverage.bill(gated.profile, count(gated))
         pod = PodKey(gated.namespace, gated.name)
-        assert not ledger.reserve(Reservation(id=gated.name, bill=bill, pod=pod, row=gated))
+        assert bill.fits()
+        ledger.hold(Reservation(id=gated.name, bill=bill, pod=pod, row=gated))
         ledger.cancel(gated.name)
     ledger.freed.clear()
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from random import Random
 
-from bursar.adapters.memory.kinds import DEPLOYMENTS, NODES, PODS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import DEPLOYMENTS, NODES, PODS
 from bursar.app.cluster.ports import Query
 from ratio import Ratio
 

@@ -23,12 +23,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from bursar.adapters.client_auth.credentials import Credentials, FixedCredentials
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.ports import Resource
+from bursar.app.cluster.kinds import PODS
 from certificates import Authority
 from ratio import Ratio
 
 EVENTS = 20_000
-PODS = Resource("", "v1", "pods", "Pod")
 
 SERVER = """
 import socket, ssl, sys

@@ -30,7 +30,8 @@ COVERED = [
     *("tests/core", "tests/wire", "tests/architecture"),
     *(f"tests/adapters/{name}" for name in ("admission", "controller_http", "extender", "kube")),
     *(f"tests/app/test_{name}.py" for name in ("admission", "capacity_[dor]*", "extender")),
-    *(f"tests/app/test_{name}.py" for name in ("operator", "policy_part", "queue_limit")),
+    *(f"tests/app/test_{name}.py" for name in ("giant_objects", "operator", "policy_part")),
+    "tests/app/test_queue_limit.py",
     *(f"tests/app/test_quota_{name}.py" for name in ("controller", "in_force", "loop", "memory")),
     *("tests/app/test_quota_read_model.py", "tests/cli/test_peerpod*.py"),
 ]

@@ -32,7 +32,7 @@ spec:
 """
 
 
-def a_pod(name: str = "web", cpu: str = "1") -> str:
+def pod_yaml(name: str = "web", cpu: str = "1") -> str:
     return POD.format(name=name, cpu=cpu)
 
 
@@ -55,28 +55,28 @@ def names(manifests: Manifests) -> list[str]:
 
 
 def test_files_and_standard_input_are_read_in_the_order_given(tmp_path):
-    (tmp_path / "a.yaml").write_text(a_pod("a"))
+    (tmp_path / "a.yaml").write_text(pod_yaml("a"))
     (tmp_path / "b.json").write_text(
         '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}}'
     )
-    found = read(tmp_path / "b.json", "-", tmp_path / "a.yaml", stdin=a_pod("in").encode())
+    found = read(tmp_path / "b.json", "-", tmp_path / "a.yaml", stdin=pod_yaml("in").encode())
 
     assert names(found) == ["b", "in", "a"]
 
 
 def test_the_same_file_may_be_given_twice_but_not_standard_input(tmp_path):
     path = tmp_path / "a"
-    path.write_text(a_pod())
+    path.write_text(pod_yaml())
 
     assert names(read(path, path)) == ["web", "web"]
-    assert refusal("-", "-", stdin=a_pod().encode()) == "<stdin>: can be read only once"
+    assert refusal("-", "-", stdin=pod_yaml().encode()) == "<stdin>: can be read only once"
 
 
 def test_a_folder_gives_its_own_manifests_in_order_of_name(tmp_path):
     for name in ("b.yml", "a.yaml", "c.json", "d.txt", "e.yaml~"):
-        (tmp_path / name).write_text(a_pod(name[0]))
+        (tmp_path / name).write_text(pod_yaml(name[0]))
     (tmp_path / "below.yaml").mkdir()
-    (tmp_path / "below.yaml" / "f.yaml").write_text(a_pod("f"))
+    (tmp_path / "below.yaml" / "f.yaml").write_text(pod_yaml("f"))
     (tmp_path / "link.yaml").symlink_to(tmp_path / "d.txt")
     (tmp_path / "empty.yaml").write_text("# nothing\n")
     os.mkfifo(tmp_path / "pipe.yaml")
@@ -106,7 +106,7 @@ def test_objects_know_their_document_and_line(tmp_path):
     path = tmp_path / "all.yaml"
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
     workload = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {}}\n"
-    path.write_text(f"{a_pod()}---\n---\n{node}---\n{workload}---\n{a_pod('x')}")
+    path.write_text(f"{pod_yaml()}---\n---\n{node}---\n{workload}---\n{pod_yaml('x')}")
     origins = [origin for _, origin in read_objects_as_written([str(path)], io.BytesIO())]
 
     assert [str(origin) for origin in origins] == [f"{path}:{line}" for line in (1, 11, 15, 20)]
@@ -150,7 +150,7 @@ metadata:
 
 @pytest.mark.parametrize(
     "data",
-    [a_pod().encode().replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + a_pod().encode()],
+    [pod_yaml().encode().replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + pod_yaml().encode()],
     ids=["windows", "mark"],
 )
 def test_foreign_line_ends_and_a_utf8_mark_do_no_harm(data):
@@ -186,7 +186,7 @@ def test_a_quantity_in_json_keeps_its_spelling_and_in_yaml_becomes_a_number():
 def test_an_error_is_one_line_that_names_file_place_object_and_field(tmp_path):
     path = tmp_path / "pod.yaml"
     path.write_text(
-        a_pod().replace("web", "web\n  namespace: default").replace("cpu: 1", "cpu: 1 Gi")
+        pod_yaml().replace("web", "web\n  namespace: default").replace("cpu: 1", "cpu: 1 Gi")
     )
 
     assert refusal(path) == (
@@ -204,18 +204,18 @@ NO_NAME = "not a name that Kubernetes could have given"
     ("text", "message"),
     [
         (
-            a_pod(cpu="-1"),
+            pod_yaml(cpu="-1"),
             f'8:31: {LIMIT}: Invalid value: "-1": must be greater than or equal to 0',
         ),
-        (a_pod(cpu="[1]"), f"8:31: {LIMIT}: a quantity is expected, found a list"),
+        (pod_yaml(cpu="[1]"), f"8:31: {LIMIT}: a quantity is expected, found a list"),
         (
-            a_pod("5"),
+            pod_yaml("5"),
             f"4:9: Pod: metadata.name: a string is expected, {NUMBER}",
         ),
-        (a_pod() + "spec: {}", "9:1: spec: duplicate key"),
-        (a_pod() + "x: *y", '9:4: x: unknown anchor "y"'),
-        (a_pod() + " x: 1", "9:2: while parsing a block mapping: did not find expected key"),
-        (a_pod() + "x: '\x00'", "9:5: control character U+0000"),
+        (pod_yaml() + "spec: {}", "9:1: spec: duplicate key"),
+        (pod_yaml() + "x: *y", '9:4: x: unknown anchor "y"'),
+        (pod_yaml() + " x: 1", "9:2: while parsing a block mapping: did not find expected key"),
+        (pod_yaml() + "x: '\x00'", "9:5: control character U+0000"),
         ("kind: Pod", "1:1: Pod: apiVersion: required, but missing"),
         (
             "apiVersion: v1\nkind: P\u202eod",
@@ -259,7 +259,7 @@ class Broken(io.RawIOBase):
     """A stream that fails after its first bytes, as a lost network share does."""
 
     def __init__(self) -> None:
-        self._chunks = [a_pod().encode()]
+        self._chunks = [pod_yaml().encode()]
 
     def read(self, _size: int = -1) -> bytes:
         if self._chunks:
@@ -284,7 +284,7 @@ def test_folders_without_objects_are_refused(tmp_path):
 
 def test_a_folder_with_manifests_in_subfolders_alone_names_the_option_that_reads_them(tmp_path):
     (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "a.yaml").write_text(a_pod())
+    (tmp_path / "below" / "a.yaml").write_text(pod_yaml())
     none = f"{tmp_path}: no manifest in this folder (looked for .json, .yaml, .yml)"
 
     assert refusal(tmp_path) == f"{none}; -R looks in its subfolders as well"
@@ -319,10 +319,10 @@ CONFIDED = "hunter2-hunter2"
 @pytest.mark.parametrize(
     "text",
     [
-        f"{a_pod()}metadata: {CONFIDED}",
-        a_pod().replace("name: web", f"name: web\n  annotations: [{CONFIDED}]"),
-        a_pod().replace("name: web", f"name: web\n  labels: {CONFIDED}"),
-        a_pod().replace("spec:", f"spec: {CONFIDED}\nold:"),
+        f"{pod_yaml()}metadata: {CONFIDED}",
+        pod_yaml().replace("name: web", f"name: web\n  annotations: [{CONFIDED}]"),
+        pod_yaml().replace("name: web", f"name: web\n  labels: {CONFIDED}"),
+        pod_yaml().replace("spec:", f"spec: {CONFIDED}\nold:"),
         f"apiVersion: v1\nkind: Secret\nstringData:\n  a: {CONFIDED}\n  a: {CONFIDED}\n",
         f"apiVersion: v1\nkind: Secret\nstringData:\n  a: !x {CONFIDED}\n",
         f"apiVersion: v1\nkind: Secret\nstringData:\n  a: {CONFIDED}: {CONFIDED}\n",
@@ -403,7 +403,7 @@ def test_jumbled_manifests_are_read_or_refused(text):
 
 
 WHOLE = (
-    a_pod()
+    pod_yaml()
     + "---\n"
     + '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"},'
     + ' "spec": {"replicas": 2, "template": {"spec": {"overhead": {"cpu": 0.5, "m": "1Gi"}}}}}\n'

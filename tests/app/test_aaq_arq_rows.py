@@ -11,18 +11,11 @@ from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import GATE
 from support.builders.pods import listed
-from support.quota.aaq_controller import TEAM, AaqScene
+from support.quota.aaq_controller import TEAM
 
 FOREIGN = "example.com/licence"
 MANAGED = "q-non-schedulable-resources-managed-rq-x"
 AMOUNTS = "cpu=5 memory=100Gi pods=5"
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 def selected(operator, *values):

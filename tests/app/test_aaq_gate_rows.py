@@ -11,16 +11,8 @@ from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import Key
 from bursar.app.quota.kinds import JOB_QUEUE_CONFIGS
 from bursar.core.quota.quota import GATE
-from support.quota.aaq_controller import AaqScene
 
 FOREIGN = "example.com/licence"
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def test_u_gate_01_no_record_is_needed_and_none_is_made(scene):

@@ -1,7 +1,5 @@
 """What is decided about pods: the gate, who may lift it, and who may grow."""
 
-from dataclasses import replace
-
 import pytest
 
 from bursar.app.admission.pods import (
@@ -20,15 +18,10 @@ from bursar.app.admission.pods import (
     may_grow,
 )
 from bursar.core.model.pod import (
-    CONDITION_RESIZE_PENDING,
-    Condition,
-    Container,
-    ContainerStatus,
     Pod,
-    ResourceRequirements,
 )
-from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
+from support.builders.pods import a_pod, main, resize, status
 from support.builders.reviews import OneAnswerReservations
 
 HOME = Installation("aaq")
@@ -98,44 +91,36 @@ def test_only_the_controller_lifts_the_gate(before, after, user, message):
 # ------------------------------------------------------------------ resizes
 
 
-def requirements(cpu: str, cpu_limit: str = "") -> ResourceRequirements:
-    limits = {"cpu": Quantity.parse(cpu_limit)} if cpu_limit else {}
-    return ResourceRequirements(requests={"cpu": Quantity.parse(cpu)}, limits=limits)
-
-
-def a_pod(cpu: str, cpu_limit: str = "", *, applied: str = "", reason: str = "") -> Pod:
-    container = Container(name="c", resources=requirements(cpu, cpu_limit))
-    pod = Pod(name="p", namespace="team-a", containers=(container,))
-    if applied:
-        status = ContainerStatus(name="c", resources=requirements(applied))
-        pod = replace(pod, container_statuses=(status,))
-    if reason:
-        condition = Condition(type=CONDITION_RESIZE_PENDING, status="True", reason=reason)
-        pod = replace(pod, conditions=(condition,))
-    return pod
+def resized_pod(cpu: str, limit: str = "", *, applied: str = "", reason: str = "") -> Pod:
+    """`applied` is the request that the kubelet reports, `reason` why it has not resized yet."""
+    container = main(f"cpu={cpu}", f"cpu={limit}" if limit else "")
+    statuses = (status("c0", f"cpu={applied}"),) if applied else ()
+    return a_pod(
+        container, container_statuses=statuses, conditions=resize(reason) if reason else ()
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "after", "grows"),
     [
-        (a_pod("1"), a_pod("1"), False),
-        (a_pod("1"), a_pod("500m"), False),
-        (a_pod("1"), a_pod("1001m"), True),
-        (a_pod("1", "2"), a_pod("1", "3"), True),
-        (a_pod("1", "3"), a_pod("1", "2"), False),
-        (a_pod("1"), a_pod("1", "2"), True),
+        (resized_pod("1"), resized_pod("1"), False),
+        (resized_pod("1"), resized_pod("500m"), False),
+        (resized_pod("1"), resized_pod("1001m"), True),
+        (resized_pod("1", "2"), resized_pod("1", "3"), True),
+        (resized_pod("1", "3"), resized_pod("1", "2"), False),
+        (resized_pod("1"), resized_pod("1", "2"), True),
         # Still as large as before: the room was never given back.
-        (a_pod("1", applied="2"), a_pod("2", applied="2"), False),
-        (a_pod("1", applied="2"), a_pod("3", applied="2"), True),
+        (resized_pod("1", applied="2"), resized_pod("2", applied="2"), False),
+        (resized_pod("1", applied="2"), resized_pod("3", applied="2"), True),
         # The node refused 4, so 1 is charged; it may accept 3.
         (
-            a_pod("4", applied="1", reason="Infeasible"),
-            a_pod("3", applied="1", reason="Infeasible"),
+            resized_pod("4", applied="1", reason="Infeasible"),
+            resized_pod("3", applied="1", reason="Infeasible"),
             True,
         ),
         (
-            a_pod("4", applied="1", reason="Infeasible"),
-            a_pod("1", applied="1", reason="Infeasible"),
+            resized_pod("4", applied="1", reason="Infeasible"),
+            resized_pod("1", applied="1", reason="Infeasible"),
             False,
         ),
     ],
@@ -179,7 +164,7 @@ async def test_growth_nobody_can_judge_passes_with_a_warning_where_that_was_chos
     )
 
     assert (verdict.is_allowed, verdict.code) == (True, 202)
-    assert verdict.warnings == ("resized without asking for room in quotas: nobody leads",)
+    assert verdict.warnings == ("resized without a check against quotas: nobody leads",)
 
 
 def test_a_resize_request_prints_no_pod():

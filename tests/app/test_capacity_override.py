@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.memory.kinds import NODES
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.capacity.override import (
     ATTEMPTS_MAX,
@@ -17,6 +16,7 @@ from bursar.app.capacity.override import (
     override_nodes,
 )
 from bursar.app.capacity.sources import read_node, read_nodes, read_rows
+from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import (
     ConflictError,
     Key,

@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from bursar.adapters.memory.kinds import NODES
 from bursar.app.capacity.events import CapacityReason
-from bursar.app.cluster.kinds import CONFIG_MAPS
+from bursar.app.cluster.kinds import CONFIG_MAPS, NODES
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION
 from bursar.core.peerpods.names import VM_RESOURCE

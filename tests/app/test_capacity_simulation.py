@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.memory.kinds import NODES
+from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import ConflictError, Key, UnavailableError
 from bursar.core.peerpods.capacity import OVERRIDE_ANNOTATION
 from support.quota.capacity_keeper import FOO, Scene, on_scene

@@ -5,8 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from bursar.adapters.memory.kinds import SECRETS
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import (
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.cluster.ports import Key, UnavailableError
 from bursar.core.certificates.decision import Reason
 from support.cluster.kept_certificates import (

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bursar.adapters.memory.kinds import CONFIG_MAPS, SECRETS
 from bursar.app.certificates.aaq import (
     BUNDLE_KEY,
     LIVES,
@@ -18,7 +17,7 @@ from bursar.app.certificates.aaq import (
 )
 from bursar.app.certificates.aaq_names import BUNDLE, CA_SECRET, TLS_SECRET
 from bursar.app.certificates.ports import KeyPair
-from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import Key
 from bursar.core.certificates.decision import Reason
 from bursar.core.certificates.facts import CertificateSettings

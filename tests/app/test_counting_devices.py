@@ -2,8 +2,7 @@
 
 import json
 
-from bursar.adapters.memory.kinds import RUNTIME_CLASSES
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import PODS, RUNTIME_CLASSES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.devices import device_parts
 from bursar.app.counting.settings import CountingSettings
@@ -32,7 +31,7 @@ HARD = {
 }
 
 
-def a_pod(name: str, requests: str) -> dict:
+def gated(name: str, requests: str) -> dict:
     return pod_manifest(f"{HOME}/{name}", GATE, requests=requests, limits=without_cpu(requests))
 
 
@@ -69,14 +68,14 @@ async def test_one_quota_limits_cpu_vms_gpus_and_licences():
         await scene.cluster.create(RUNTIME_CLASSES, runtime)
         await scene.set_quota("q", **HARD)
         for body in (
-            a_pod("web", "cpu=1"),
-            a_pod("solver", "cpu=1 example.com/licence=2"),
+            gated("web", "cpu=1"),
+            gated("solver", "cpu=1 example.com/licence=2"),
             a_peer("vm"),
-            a_pod("shared", "cpu=1 koordinator.sh/gpu=150"),
-            a_pod("gpu-too-many", "nvidia.com/gpu=1"),
-            a_pod("licence-too-many", "example.com/licence=1"),
+            gated("shared", "cpu=1 koordinator.sh/gpu=150"),
+            gated("gpu-too-many", "nvidia.com/gpu=1"),
+            gated("licence-too-many", "example.com/licence=1"),
             a_peer("vm-too-many"),
-            a_pod("cpu-too-many", "cpu=2"),
+            gated("cpu-too-many", "cpu=2"),
         ):
             await scene.cluster.create(PODS, body, namespace=HOME)
             await scene.rest()
@@ -101,7 +100,7 @@ async def test_one_quota_limits_cpu_vms_gpus_and_licences():
 async def test_the_charge_follows_the_allocation_upwards_and_stays_when_it_is_forged():
     async with a_quota_loop(counter=open_counting(SETTINGS).counter) as scene:
         await scene.set_quota("q", **{"gpu/koordinator": "2"})
-        pod = a_pod("half", "koordinator.sh/gpu=50")
+        pod = gated("half", "koordinator.sh/gpu=50")
         await scene.cluster.create(PODS, pod, namespace=HOME)
         await scene.rest()
         assert used(scene) == {"gpu/koordinator": "500m"}

@@ -5,41 +5,17 @@ import json
 from dataclasses import replace
 from random import Random
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.ports import Key, Resource
+from bursar.app.cluster.kinds import CRDS
+from bursar.app.cluster.ports import Key
 from bursar.app.cluster.time_limit import end
 from bursar.app.counting.feeds import WatchedKind
 from bursar.app.counting.kind_feed import PROBE_SECONDS
 from bursar.core.counting.kind_state import KindState
 from bursar.core.quota.ledger import PodKey
 from support.builders.quota_books import a_row
+from support.counting.plan_counter import DEFINITION, PLANS
 from support.virtual_time import MachineClock, in_virtual_time
-
-PLANS = Resource("example.com", "v1", "plans", kind="Plan")
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "plans.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "plans", "singular": "plan", "kind": "Plan"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 
 
 class Told:

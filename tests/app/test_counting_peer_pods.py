@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bursar.adapters.memory.kinds import RUNTIME_CLASSES
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import PODS, RUNTIME_CLASSES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.peer_pods import peer_pod_parts
 from bursar.app.counting.settings import CountingSettings

@@ -4,12 +4,11 @@ import asyncio
 
 import pytest
 
-from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.devices.counters import ProxyCounts
 from bursar.app.devices.events import (
     BUDGET,
-    COMPONENT,
     LOG_BURST,
     LOG_REFILL_S,
     REMEMBERED_MAX,
@@ -19,9 +18,10 @@ from bursar.app.devices.events import (
     ProblemTracker,
     reason_of,
 )
+from bursar.app.names import AGENT
 from bursar.core.devices.allocation import Holdings, Problem, ProblemKind
 from support.cluster.small_cluster import Line, SmallCluster
-from support.device_notation import a_pod
+from support.device_notation import gpu_pod
 from support.virtual_time import MachineClock, in_virtual_time
 
 UNREADABLE = Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON")
@@ -37,7 +37,7 @@ class Agent:
             Line(self.cluster, self.clock),
             self.clock,
             reasons=DeviceReason,
-            component=COMPONENT,
+            component=AGENT,
             instance="node-1",
             budget=BUDGET,
         )
@@ -57,7 +57,7 @@ class Agent:
 
 @in_virtual_time(on=Agent)
 async def test_a_bad_annotation_becomes_an_event_on_its_pod(agent):
-    agent.reporter.report(a_pod(uid="uid-of-web"), UNREADABLE)
+    agent.reporter.report(gpu_pod(uid="uid-of-web"), UNREADABLE)
     await agent.clock.sleep(30)
     (event,) = agent.events()
 
@@ -78,7 +78,7 @@ async def test_events_name_no_pods_that_their_readers_may_not_see(agent):
         tenant_text="'GPU-1' is also held by a pod of another namespace",
     )
     lines: list[str] = []
-    ProblemLog(lines.append, agent.clock, also=agent.reporter).report(a_pod(), twice)
+    ProblemLog(lines.append, agent.clock, also=agent.reporter).report(gpu_pod(), twice)
     await agent.clock.sleep(30)
     (event,) = agent.events()
 
@@ -89,7 +89,7 @@ async def test_events_name_no_pods_that_their_readers_may_not_see(agent):
 @in_virtual_time(on=Agent)
 async def test_a_flood_of_bad_pods_is_held_within_the_budget(agent):
     for number in range(1000):
-        agent.reporter.report(a_pod(name=f"p{number}"), UNREADABLE)
+        agent.reporter.report(gpu_pod(name=f"p{number}"), UNREADABLE)
     await agent.clock.sleep(30)
 
     assert len(agent.events()) <= BUDGET.burst + 31 * BUDGET.writes_per_second
@@ -113,7 +113,7 @@ class Told:
             Problem(kind=ProblemKind.UNREADABLE, source=f"s{number}", text=text)
             for number, text in enumerate(texts)
         )
-        pod = a_pod()
+        pod = gpu_pod()
         held = Holdings(namespace="default", name="web", problems=problems)
         self.tracker.update({pod.key: pod}, {pod.key: held}, ())
         assert {name for name, _ in self.reports} <= {"web"}
@@ -159,7 +159,7 @@ async def test_the_log_says_it_in_one_line_and_passes_it_on():
         def report(self, pod, problem):
             passed_on.append((pod.name, problem))
 
-    ProblemLog(lines.append, MachineClock(), also=Next()).report(a_pod(), ELSEWHERE)
+    ProblemLog(lines.append, MachineClock(), also=Next()).report(gpu_pod(), ELSEWHERE)
 
     assert lines == ["pod default/web: not-on-node: koordinator: no 'GPU-9' here"]
     assert passed_on == [("web", ELSEWHERE)]
@@ -170,9 +170,9 @@ async def test_the_log_is_not_filled_by_one_tenant_and_says_how_much_it_left_out
     lines, clock = [], MachineClock()
     log = ProblemLog(lines.append, clock)
     for number in range(100):
-        log.report(a_pod(name=f"p{number}"), UNREADABLE)
+        log.report(gpu_pod(name=f"p{number}"), UNREADABLE)
     await clock.sleep(LOG_REFILL_S)
-    log.report(a_pod(name="last"), UNREADABLE)
+    log.report(gpu_pod(name="last"), UNREADABLE)
 
     assert len(lines) == LOG_BURST + 1
     assert lines[-1].endswith(f"not JSON (and {100 - LOG_BURST} more)")

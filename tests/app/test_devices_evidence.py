@@ -17,7 +17,7 @@ SOURCES = (KOORDINATOR,)
 NO_INVENTORY = "no devices.scheduling.koordinator.sh in this cluster; ids are not checked"
 
 
-def a_pod(name, namespace="a", node="n1"):
+def gpu_pod(name, namespace="a", node="n1"):
     annotations = {KOORDINATOR.annotation: '{"gpu": [{"minor": 0, "id": "GPU-1"}]}'}
     return pod_manifest(f"{namespace}/{name}", node=node, metadata={"annotations": annotations})
 
@@ -33,7 +33,7 @@ def names(evidence):
 
 
 async def test_cluster_without_inventories_is_read_with_a_word_about_it():
-    evidence = await read_evidence(await a_cluster(a_pod("one"), a_pod("two", "b")), SOURCES)
+    evidence = await read_evidence(await a_cluster(gpu_pod("one"), gpu_pod("two", "b")), SOURCES)
 
     assert names(evidence) == ["a/one", "b/two"]
     assert evidence.pods[0].claims[0].claims[0].device == "GPU-1"
@@ -42,13 +42,13 @@ async def test_cluster_without_inventories_is_read_with_a_word_about_it():
 
 
 async def test_pods_of_one_node_are_asked_for_by_its_name():
-    cluster = await a_cluster(a_pod("one"), a_pod("two", node="n2"))
+    cluster = await a_cluster(gpu_pod("one"), gpu_pod("two", node="n2"))
 
     assert names(await read_evidence(cluster, SOURCES, node="n2")) == ["a/two"]
 
 
 async def test_all_pages_are_read():
-    cluster = await a_cluster(*(a_pod(f"pod-{number:04}") for number in range(PAGE_SIZE + 1)))
+    cluster = await a_cluster(*(gpu_pod(f"pod-{number:04}") for number in range(PAGE_SIZE + 1)))
 
     assert len((await read_evidence(cluster, SOURCES)).pods) == PAGE_SIZE + 1
 
@@ -72,7 +72,7 @@ async def test_what_cannot_be_read_is_left_out_and_told():
 
 async def test_kinds_that_may_not_be_seen_are_left_out():
     refusal = ForbiddenError("no")
-    cluster = await a_cluster(a_pod("one"))
+    cluster = await a_cluster(gpu_pod("one"))
     reader = ScriptedLists(cluster, devices=[refusal], resourceclaims=[refusal])
     evidence = await read_evidence(reader, SOURCES)
 
@@ -113,7 +113,7 @@ async def test_claims_are_read_in_the_newest_version_that_the_cluster_has(versio
 
 async def test_whoever_may_see_one_namespace_gets_its_pods_and_claims():
     refusal = ForbiddenError("no")
-    cluster = await a_cluster(a_pod("one"), a_pod("two", "b"))
+    cluster = await a_cluster(gpu_pod("one"), gpu_pod("two", "b"))
     reader = ScriptedLists(cluster, pods=[refusal], resourceclaims=[refusal])
     evidence = await read_evidence(reader, SOURCES, namespace="a")
 
@@ -132,7 +132,7 @@ async def test_pods_that_may_not_be_seen_at_all_are_an_error():
 
 
 async def test_list_that_takes_too_long_is_begun_again_but_not_for_ever():
-    cluster = await a_cluster(a_pod("one"))
+    cluster = await a_cluster(gpu_pod("one"))
     late = [ExpiredError("too old")] * (ATTEMPTS_MAX - 1)
 
     assert names(await read_evidence(ScriptedLists(cluster, pods=list(late)), SOURCES)) == ["a/one"]

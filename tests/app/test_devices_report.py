@@ -22,9 +22,9 @@ GPU = "nvidia.com/gpu"
 RDMA = "koordinator.sh/rdma"
 
 
-def a_pod(name, *claims, **facts):
+def on_n1(name, *claims, **facts):
     usual = {"node": "n1", "containers": (a_container(gpu=1, rdma=1),)}
-    return device_notation.a_pod(*claims, name=name, **{**usual, **facts})
+    return device_notation.gpu_pod(*claims, name=name, **{**usual, **facts})
 
 
 def a_report(name, device, resource=GPU, namespace="default"):
@@ -46,9 +46,9 @@ def seen(lines):
 
 def test_devices_are_listed_by_node_and_pod():
     pods = [
-        a_pod("b", a_gpu("GPU-2")),
-        a_pod("a", a_gpu("GPU-1")),
-        a_pod("c", a_gpu("GPU-1"), node="n0"),
+        on_n1("b", a_gpu("GPU-2")),
+        on_n1("a", a_gpu("GPU-1")),
+        on_n1("c", a_gpu("GPU-1"), node="n0"),
     ]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES)) == [
@@ -59,20 +59,20 @@ def test_devices_are_listed_by_node_and_pod():
 
 
 def test_pods_of_other_namespaces_are_compared_but_not_shown():
-    pods = [a_pod("a", a_gpu("GPU-1")), a_pod("b", a_gpu("GPU-1"), namespace="other")]
+    pods = [on_n1("a", a_gpu("GPU-1")), on_n1("b", a_gpu("GPU-1"), namespace="other")]
     lines = device_lines(Evidence(pods=pods), SOURCES, namespace="default")
 
     assert seen(lines) == [("n1", "a", "GPU-1", "also held by other/b (100 %)")]
 
 
 def test_one_node_can_be_named():
-    pods = [a_pod("a", a_gpu("GPU-1")), a_pod("b", a_gpu("GPU-2"), node="n2")]
+    pods = [on_n1("a", a_gpu("GPU-1")), on_n1("b", a_gpu("GPU-2"), node="n2")]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES, node="n2")) == [("n2", "b", "GPU-2", "")]
 
 
 def test_pods_on_no_node_yet_have_nothing_in_common():
-    pods = [a_pod("a", a_gpu("GPU-1"), node=""), a_pod("b", a_gpu("GPU-1"), node="")]
+    pods = [on_n1("a", a_gpu("GPU-1"), node=""), on_n1("b", a_gpu("GPU-1"), node="")]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES)) == [
         ("", "a", "GPU-1", ""),
@@ -82,9 +82,9 @@ def test_pods_on_no_node_yet_have_nothing_in_common():
 
 def test_words_that_lead_to_no_device_have_a_line_of_their_own():
     unreadable = replace(
-        a_pod("bad"), claims=(Claims(source=KOORDINATOR.name, problem="not JSON"),)
+        on_n1("bad"), claims=(Claims(source=KOORDINATOR.name, problem="not JSON"),)
     )
-    elsewhere = a_pod("moved", a_gpu("GPU-1"), a_gpu("GPU-9"))
+    elsewhere = on_n1("moved", a_gpu("GPU-1"), a_gpu("GPU-9"))
     inventory = Inventory((Device(kind="gpu", minor=0, id="GPU-1"),))
     evidence = Evidence(pods=[unreadable, elsewhere], inventories={"n1": inventory})
 
@@ -102,7 +102,8 @@ def test_the_inventory_is_told_beside_each_device():
     )
     function = Claim(kind="rdma", device="0000:1f:00.0", functions=("0000:1f:00.2",))
     evidence = Evidence(
-        pods=[a_pod("a", a_gpu("GPU-1"), function)], inventories={"n1": Inventory((card, port))}
+        pods=[on_n1("a", a_gpu("GPU-1"), function)],
+        inventories={"n1": Inventory((card, port))},
     )
     lines = device_lines(evidence, SOURCES)
 
@@ -114,22 +115,22 @@ def test_the_inventory_is_told_beside_each_device():
 
 
 def test_what_an_ended_pod_had_is_nobodys():
-    ended = a_pod("a", a_gpu("GPU-1"), is_terminal=True)
-    pods = [ended, a_pod("b", a_gpu("GPU-1"))]
+    ended = on_n1("a", a_gpu("GPU-1"), is_terminal=True)
+    pods = [ended, on_n1("b", a_gpu("GPU-1"))]
 
     assert seen(device_lines(Evidence(pods=pods), SOURCES)) == [("n1", "b", "GPU-1", "")]
 
 
 def test_ended_pod_that_kubelet_still_reports_is_told():
-    ended = a_pod("a", a_gpu("GPU-1"), is_terminal=True)
+    ended = on_n1("a", a_gpu("GPU-1"), is_terminal=True)
     evidence = Evidence(pods=[ended], reported={"n1": [a_report("a", "GPU-1")]})
 
     assert seen(device_lines(evidence, SOURCES)) == [("n1", "a", "GPU-1", "the pod has ended")]
 
 
 def test_pod_born_again_speaks_for_its_name():
-    before = a_pod("web-0", a_gpu("GPU-1"), is_terminating=True, created="2026-01-01T00:00:00Z")
-    after = a_pod("web-0", a_gpu("GPU-2"), created="2026-01-02T00:00:00Z")
+    before = on_n1("web-0", a_gpu("GPU-1"), is_terminating=True, created="2026-01-01T00:00:00Z")
+    after = on_n1("web-0", a_gpu("GPU-2"), created="2026-01-02T00:00:00Z")
 
     assert seen(device_lines(Evidence(pods=[after, before]), SOURCES)) == [
         ("n1", "web-0", "GPU-2", "")
@@ -141,7 +142,7 @@ def test_pod_born_again_speaks_for_its_name():
 
 def test_kubelet_and_annotation_are_compared():
     evidence = Evidence(
-        pods=[a_pod("a", a_gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-2")]}
+        pods=[on_n1("a", a_gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-2")]}
     )
 
     assert seen(device_lines(evidence, SOURCES)) == [
@@ -152,7 +153,7 @@ def test_kubelet_and_annotation_are_compared():
 
 def test_both_who_agree_are_named():
     evidence = Evidence(
-        pods=[a_pod("a", a_gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-1")]}
+        pods=[on_n1("a", a_gpu("GPU-1"))], reported={"n1": [a_report("a", "GPU-1")]}
     )
     (line,) = device_lines(evidence, SOURCES)
 
@@ -162,7 +163,7 @@ def test_both_who_agree_are_named():
 def test_health_in_the_status_is_told():
     stated = StatusDevice(container="main", resource=GPU, device="GPU-1", health="Unhealthy")
     fine = replace(stated, device="GPU-2", health="Healthy")
-    pod = replace(a_pod("a"), status_devices=(stated, fine))
+    pod = replace(on_n1("a"), status_devices=(stated, fine))
 
     assert seen(device_lines(Evidence(pods=[pod]), SOURCES)) == [
         ("n1", "a", "GPU-1", "status says that it is not healthy"),
@@ -171,7 +172,7 @@ def test_health_in_the_status_is_told():
 
 
 def test_node_of_an_answer_is_that_of_its_pods():
-    pods = [a_pod("a"), a_pod("b", node="n2"), a_pod("c", node="")]
+    pods = [on_n1("a"), on_n1("b", node="n2"), on_n1("c", node="")]
 
     assert node_of_report([a_report("a", "GPU-1")], pods) == "n1"
     assert node_of_report([a_report("a", "x"), a_report("c", "x")], pods) == "n1"
@@ -182,14 +183,14 @@ def test_node_of_an_answer_is_that_of_its_pods():
 # ------------------------------------------------------------------ claims
 
 
-def a_dynamic(pod, device="dev-0"):
+def a_dynamic(pod):
     return ClaimDevice(
-        namespace="default", pod=pod, driver="gpu.example.com", pool="n1", device=device
+        namespace="default", pod=pod, driver="gpu.example.com", pool="n1", device="dev-0"
     )
 
 
 def test_claims_are_shown_on_the_node_of_their_pod():
-    evidence = Evidence(pods=[a_pod("a")], dynamic=[a_dynamic("a"), a_dynamic("stranger")])
+    evidence = Evidence(pods=[on_n1("a")], dynamic=[a_dynamic("a"), a_dynamic("stranger")])
 
     assert seen(device_lines(evidence, SOURCES)) == [
         ("", "stranger", "n1/dev-0", ""),
@@ -201,7 +202,7 @@ def test_status_tells_which_container_has_what_a_claim_gave():
     stated = StatusDevice(
         container="main", resource="claim:mine", device="gpu.example.com/n1/dev-0"
     )
-    pod = replace(a_pod("a"), status_devices=(stated,))
+    pod = replace(on_n1("a"), status_devices=(stated,))
     (line,) = device_lines(Evidence(pods=[pod], dynamic=[a_dynamic("a")]), SOURCES)
     (alone,) = device_lines(Evidence(pods=[pod]), SOURCES)
 
@@ -216,7 +217,7 @@ def test_kubelet_tells_which_container_has_what_a_claim_gave():
     told = replace(a_dynamic("a"), container="main")
     stranger = replace(a_dynamic("static"), container="main")
     evidence = Evidence(
-        pods=[a_pod("a")], dynamic=[a_dynamic("a")], claimed={"n1": [told, stranger]}
+        pods=[on_n1("a")], dynamic=[a_dynamic("a")], claimed={"n1": [told, stranger]}
     )
     lines = device_lines(evidence, SOURCES)
 
@@ -254,14 +255,18 @@ def test_what_anybody_has_is_not_idle():
     share = a_gpu("GPU-1", amounts={"koordinator.sh/gpu-core": 20})
     function = Claim(kind="rdma", device=PORT.id, functions=("0000:1f:00.2",))
 
-    assert idle([a_pod("a", share, function)], [a_report("b", "GPU-2")]) == [
+    assert idle([on_n1("a", share, function)], [a_report("b", "GPU-2")]) == [
         "0000:1f:00.3",
         "GPU-0",
     ]
 
 
 def test_port_that_is_held_whole_has_no_idle_function():
-    assert idle([a_pod("a", Claim(kind="rdma", device=PORT.id))]) == ["GPU-0", "GPU-1", "GPU-2"]
+    assert idle([on_n1("a", Claim(kind="rdma", device=PORT.id))]) == [
+        "GPU-0",
+        "GPU-1",
+        "GPU-2",
+    ]
 
 
 def test_unhealthy_devices_and_other_nodes_are_not_idle():

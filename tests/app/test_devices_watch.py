@@ -11,9 +11,8 @@ import pytest
 
 from bursar.adapters.client_auth.credentials import FixedCredentials, bearer
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.memory.kinds import NAMESPACES
-from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Resource
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, PODS
+from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
 from bursar.app.devices.ports import SourceError
 from bursar.app.devices.watch import (
@@ -37,20 +36,13 @@ from support.virtual_time import in_virtual_time
 
 SPACE = "devices"
 NODE = "n1"
-CRDS = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    is_namespaced=False,
-)
 
 
 def seeded():
     return Random(1)  # noqa: S311 - the same pauses in every run
 
 
-def a_pod(name, node=NODE, **spec):
+def app_pod(name, node=NODE, **spec):
     return pod_manifest(name, node=node, container="app", **spec)
 
 
@@ -111,7 +103,7 @@ def inventory_of(world):
 
 @in_virtual_time(on=a_world)
 async def test_only_pods_of_the_node_are_read(world):
-    for pod in (a_pod("mine"), a_pod("other", node="n2")):
+    for pod in (app_pod("mine"), app_pod("other", node="n2")):
         await world.writer.create(PODS, pod, namespace=SPACE)
 
     assert names(await api_pods(world).read()) == ["mine"]
@@ -127,8 +119,8 @@ async def test_the_watch_follows_pods_as_they_come_and_go(world):
     async with running(api_pods(world)) as pods:
         await pods.wait_synced()
         before = names(pods.cached())
-        await world.writer.create(PODS, a_pod("mine"), namespace=SPACE)
-        await world.writer.create(PODS, a_pod("other", node="n2"), namespace=SPACE)
+        await world.writer.create(PODS, app_pod("mine"), namespace=SPACE)
+        await world.writer.create(PODS, app_pod("other", node="n2"), namespace=SPACE)
         await world.clock.sleep(1)
         during = names(pods.cached())
         await world.writer.delete(PODS, Key(SPACE, "mine"), grace_seconds=0)
@@ -144,7 +136,7 @@ async def test_the_newest_pods_are_one_list_while_nothing_happens(world):
         first = pods.cached()
 
         assert pods.cached() is first
-        await world.writer.create(PODS, a_pod("mine"), namespace=SPACE)
+        await world.writer.create(PODS, app_pod("mine"), namespace=SPACE)
         await world.clock.sleep(1)
         assert pods.cached() is not first
 
@@ -153,7 +145,7 @@ async def test_the_newest_pods_are_one_list_while_nothing_happens(world):
 async def test_a_read_does_not_wait_for_the_watch(world):
     async with running(api_pods(world)) as pods:
         await pods.wait_synced()
-        await world.writer.create(PODS, a_pod("mine"), namespace=SPACE)
+        await world.writer.create(PODS, app_pod("mine"), namespace=SPACE)
 
         assert names(await pods.read()) == ["mine"]
 
@@ -217,7 +209,7 @@ async def test_a_pod_that_cannot_be_read_does_not_hide_the_others(world):
         return pod
 
     for name in ("a", "odd", "z"):
-        await world.writer.create(PODS, a_pod(name), namespace=SPACE)
+        await world.writer.create(PODS, app_pod(name), namespace=SPACE)
     async with running(api_pods(world, picky)) as pods:
         await pods.wait_synced()
 
@@ -338,7 +330,7 @@ async def test_a_real_api_server_tells_the_pods_of_a_node(control_plane):
             async with running(pods):
                 await pods.wait_synced()
                 for name, place in ((mine, node), (other, "node-0")):
-                    pod = a_pod(name, place, serviceAccountName=account.name)
+                    pod = app_pod(name, place, serviceAccountName=account.name)
                     await client.create(PODS, pod, namespace="default")
 
                 assert names(await pods.read()) == [mine]

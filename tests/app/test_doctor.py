@@ -8,11 +8,20 @@ import pytest
 
 from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.kinds import (
+    ACCESS_REVIEWS,
+    CLUSTER_ROLE_BINDINGS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    LEASES,
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
     VALIDATING_WEBHOOKS,
 )
 from bursar.app.cluster.ports import (
@@ -25,7 +34,6 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.doctor.doctor import NAMED_MAX, examine
 from bursar.app.doctor.findings import Finding, Severity
-from bursar.app.doctor.rights import ACCESS_REVIEWS, BINDINGS, DAEMON_SETS, DEPLOYMENTS
 from bursar.app.doctor.supported import NEWEST, OLDEST
 from bursar.app.doctor.versions import LOSSES, version_findings
 from bursar.app.names import (
@@ -38,12 +46,6 @@ from bursar.app.names import (
     REMOVAL_WEBHOOK,
     RESIZE_WEBHOOK,
     WEBHOOK,
-)
-from bursar.app.operator.kinds import (
-    MUTATING_BINDINGS,
-    MUTATING_POLICIES,
-    VALIDATING_BINDINGS,
-    VALIDATING_POLICIES,
 )
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.wire.cluster.server_version import ServerVersion
@@ -67,7 +69,7 @@ class Patient:
         self.denied: set[tuple[str, str]] = set()
         """Verb and resource of the rights that no account has."""
         self.is_everything_allowed = False
-        for resource in (DEPLOYMENTS, DAEMON_SETS, *BINDINGS):
+        for resource in (DEPLOYMENTS, DAEMON_SETS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS):
             self.memory.objects.kinds.add(Kind(resource=resource))
 
     async def version(self):
@@ -263,7 +265,7 @@ async def test_what_cannot_be_read_stops_no_other_check(patient):
 # ------------------------------------------------------------------ rights
 
 
-async def bind(patient, name, *, resource=BINDINGS[0], namespace="", account=CONTROLLER):
+async def bind(patient, name, *, resource=CLUSTER_ROLE_BINDINGS, namespace="", account=CONTROLLER):
     await patient.make(
         resource,
         name,
@@ -371,7 +373,7 @@ async def test_bindings_that_the_manifests_do_not_have_are_found(patient):
     await patient.install()
     await bind(patient, CONTROLLER)
     await bind(patient, "extra")
-    await bind(patient, "local", resource=BINDINGS[1], namespace=HOME, account=WEBHOOK)
+    await bind(patient, "local", resource=ROLE_BINDINGS, namespace=HOME, account=WEBHOOK)
     await bind(patient, "for-the-extender", account="bursar-extender")
     await bind(patient, "bursar-extender", account="bursar-extender")
     await bind(patient, "somebody", account="somebody")

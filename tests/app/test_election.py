@@ -6,8 +6,8 @@ import json
 import pytest
 
 from bursar.app.cluster.election.election import RETRY_AFTER_SECONDS_MAX, FencingToken
-from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.election.timing import DEFAULT_TIMING
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.ports import BusyError, ForbiddenError, Patch, PatchKind, UnavailableError
 from support.cluster.election_candidates import LEASE, Bench, Work, eternity
 from support.cluster.small_cluster import Travel

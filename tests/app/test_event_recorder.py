@@ -7,8 +7,9 @@ from typing import Self
 import pytest
 
 from bursar.app.cluster.events.budget import Budget
-from bursar.app.cluster.events.document import EVENTS, EventType, ObjectReference
+from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import DEFAULT_BUDGET, Drop, EventRecorder
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import (
     BusyError,
     ClusterError,
@@ -30,7 +31,7 @@ class OtherReason(Enum):
     HELD = "QuotaExceeded"
 
 
-def a_pod(name: str = "web", namespace: str = "team-a") -> ObjectReference:
+def pod_ref(name: str = "web", namespace: str = "team-a") -> ObjectReference:
     return ObjectReference(
         api_version="v1", kind="Pod", namespace=namespace, name=name, uid=f"uid-of-{name}"
     )
@@ -54,7 +55,7 @@ class Recording:
         self.worker = asyncio.create_task(self.recorder.run())
 
     def record(self, note: str = "too much cpu", pod: ObjectReference | None = None) -> None:
-        self.recorder.record(pod or a_pod(), Reason.HELD, note, action="Hold")
+        self.recorder.record(pod or pod_ref(), Reason.HELD, note, action="Hold")
 
     @property
     def events(self) -> list[dict]:
@@ -86,7 +87,7 @@ def counts(recording: Recording) -> list[int]:
 async def test_event_says_what_happened_to_whom(recording):
     node = ObjectReference(api_version="v1", kind="Node", name="n1")
     recording.recorder.record(
-        a_pod(), Reason.HELD, "no room", action="Hold", type=EventType.WARNING, related=node
+        pod_ref(), Reason.HELD, "no room", action="Hold", type=EventType.WARNING, related=node
     )
     await asyncio.sleep(1)
     (event,) = recording.events
@@ -141,7 +142,7 @@ async def test_long_note_is_cut_between_characters(recording, letter, offset):
 async def test_object_whose_name_cannot_begin_an_events_name_has_events_all_the_same(
     recording, name
 ):
-    recording.record(pod=a_pod(name))
+    recording.record(pod=pod_ref(name))
     await asyncio.sleep(1)
 
     assert recording.events[0]["metadata"]["name"].startswith("event.")
@@ -151,7 +152,7 @@ async def test_object_whose_name_cannot_begin_an_events_name_has_events_all_the_
 @in_virtual_time(on=Recording)
 async def test_reason_from_another_list_is_our_own_fault(recording):
     with pytest.raises(AssertionError, match="closed list"):
-        recording.recorder.record(a_pod(), OtherReason.HELD, "no", action="Hold")
+        recording.recorder.record(pod_ref(), OtherReason.HELD, "no", action="Hold")
 
 
 # ------------------------------------------------------------------ counting
@@ -208,11 +209,11 @@ async def test_what_differs_in_anything_is_an_event_of_its_own(recording):
         api_version="v1", kind="Pod", namespace="team-a", name="web", uid="another"
     )
     record = recording.recorder.record
-    record(a_pod(), Reason.HELD, "a", action="Hold")
-    record(a_pod(), Reason.HELD, "b", action="Hold")
-    record(a_pod(), Reason.RELEASED, "a", action="Hold")
-    record(a_pod(), Reason.HELD, "a", action="Check")
-    record(a_pod(), Reason.HELD, "a", action="Hold", type=EventType.WARNING)
+    record(pod_ref(), Reason.HELD, "a", action="Hold")
+    record(pod_ref(), Reason.HELD, "b", action="Hold")
+    record(pod_ref(), Reason.RELEASED, "a", action="Hold")
+    record(pod_ref(), Reason.HELD, "a", action="Check")
+    record(pod_ref(), Reason.HELD, "a", action="Hold", type=EventType.WARNING)
     record(recreated, Reason.HELD, "a", action="Hold")
     await asyncio.sleep(5)
 
@@ -251,15 +252,15 @@ async def test_event_that_the_cluster_no_longer_keeps_begins_again(recording):
 async def test_object_has_a_burst_and_then_one_event_every_five_minutes(recording):
     reasons = [(kind, number) for kind in EventType for number in range(40)]
     for kind, number in reasons:
-        recording.recorder.record(a_pod(), Reason.HELD, "n", action=f"Hold{number}", type=kind)
+        recording.recorder.record(pod_ref(), Reason.HELD, "n", action=f"Hold{number}", type=kind)
     await asyncio.sleep(20)
 
     assert len(recording.events) == 2 * 25
     assert recording.recorder.dropped == {Drop.OBJECT_BUDGET: 2 * 15}
-    recording.record("other pods have their own", a_pod("db"))
+    recording.record("other pods have their own", pod_ref("db"))
     await asyncio.sleep(601)
     for number in range(3):
-        recording.recorder.record(a_pod(), Reason.RELEASED, "n", action=f"Release{number}")
+        recording.recorder.record(pod_ref(), Reason.RELEASED, "n", action=f"Release{number}")
     await asyncio.sleep(20)
     assert len(recording.events) == 2 * 25 + 1 + 2
 
@@ -267,7 +268,7 @@ async def test_object_has_a_burst_and_then_one_event_every_five_minutes(recordin
 @in_virtual_time(on=Recording)
 async def test_all_together_are_written_at_a_bounded_rate(recording):
     for number in range(300):
-        recording.record(pod=a_pod(f"pod-{number}"))
+        recording.record(pod=pod_ref(f"pod-{number}"))
     await asyncio.sleep(10)
 
     assert 100 + 9 * 10 <= recording.writes <= 100 + 10 * 10 + 1
@@ -279,7 +280,7 @@ async def test_all_together_are_written_at_a_bounded_rate(recording):
 async def test_queue_is_bounded_and_the_rest_is_counted(recording):
     recording.line.travel = lambda: Travel(refusal=UnavailableError("down"))
     for number in range(50):
-        recording.record(pod=a_pod(f"pod-{number}"))
+        recording.record(pod=pod_ref(f"pod-{number}"))
 
     assert recording.recorder.waiting == 10
     assert recording.recorder.dropped == {Drop.QUEUE_FULL: 40}
@@ -288,7 +289,7 @@ async def test_queue_is_bounded_and_the_rest_is_counted(recording):
 @in_virtual_time(on=lambda: Recording(Budget(queue_max=100_000)))
 async def test_memory_is_bounded(recording):
     for number in range(10_000):
-        recording.record(pod=a_pod(f"pod-{number}"))
+        recording.record(pod=pod_ref(f"pod-{number}"))
     book = recording.recorder._book
 
     assert len(book._series) == len(book._alike) == 1024
@@ -308,10 +309,10 @@ async def test_of_a_written_event_only_what_a_repetition_needs_is_kept(recording
 @in_virtual_time(on=Recording)
 async def test_events_that_cannot_be_continued_are_forgotten(recording):
     for number in range(10):
-        recording.record(pod=a_pod(f"pod-{number}"))
+        recording.record(pod=pod_ref(f"pod-{number}"))
     await asyncio.sleep(601)
     for number in range(10):
-        recording.record(pod=a_pod(f"other-{number}"))
+        recording.record(pod=pod_ref(f"other-{number}"))
     book = recording.recorder._book
 
     assert len(book._series) == len(book._alike) == 10
@@ -383,8 +384,8 @@ async def test_lost_answers_make_no_event_twice(recording):
 async def test_event_that_cannot_be_written_does_not_hold_up_the_others(recording):
     travels = iter([Travel(refusal=UnavailableError("down"))])
     recording.line.travel = lambda: next(travels, Travel())
-    recording.record(pod=a_pod("first"))
-    recording.record(pod=a_pod("second"))
+    recording.record(pod=pod_ref("first"))
+    recording.record(pod=pod_ref("second"))
     await asyncio.sleep(1)
 
     assert [event["regarding"]["name"] for event in recording.events] == ["second"]
@@ -401,7 +402,7 @@ async def test_shutdown_writes_what_is_left(recording, moment):
     recording.record()
     await asyncio.sleep(moment)
     recording.record()
-    recording.record(pod=a_pod("db"))
+    recording.record(pod=pod_ref("db"))
     await recording.close()
 
     assert sorted(counts(recording)) == [1, 2]
@@ -413,7 +414,7 @@ async def test_shutdown_writes_what_is_left(recording, moment):
 async def test_shutdown_is_not_held_up_by_a_cluster_that_does_not_answer(recording):
     recording.line.travel = lambda: Travel(there=1e6)
     for number in range(20):
-        recording.record(pod=a_pod(f"pod-{number}"))
+        recording.record(pod=pod_ref(f"pod-{number}"))
     await asyncio.sleep(1)
     await recording.close()
 

@@ -6,8 +6,9 @@ from collections import Counter
 from enum import Enum
 
 from bursar.app.cluster.events.budget import Budget
-from bursar.app.cluster.events.document import EVENTS, EventType, ObjectReference
+from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import BusyError, ForbiddenError, UnavailableError
 from support.cluster.small_cluster import Line, SmallCluster, Travel
 from support.virtual_time import MachineClock, run

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import EVENTS, LEASES, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import (
     ClusterError,
     ForbiddenError,

@@ -4,8 +4,6 @@ import asyncio
 import json
 import random
 
-import pytest
-
 from bursar.app.admission.gate_switch import GateSwitch
 from bursar.app.admission.pods import NOT_YET
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
@@ -14,17 +12,10 @@ from bursar.app.cluster.reconcile import RETRY_SECONDS_MAX
 from bursar.app.counting.feeds import Counting
 from bursar.app.names import GATING_ANNOTATION
 from bursar.core.counting.counters import Counters
-from support.builders.reviews import a_pod, a_review, a_reviewer, response_to
-from support.quota.aaq_controller import HOME, AaqScene
+from support.builders.reviews import a_review, a_reviewer, raw_pod, response_to
+from support.quota.aaq_controller import HOME
 
 ACCOUNT = Key(HOME, "aaq-controller")
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def create_account(scene):
@@ -140,7 +131,7 @@ async def test_the_webhook_follows_the_switch(scene):
 
 
 async def message_of_a_new_pod(reviewer):
-    response = await response_to(reviewer, a_review("Pod", "CREATE", a_pod()))
+    response = await response_to(reviewer, a_review("Pod", "CREATE", raw_pod()))
     assert response["allowed"]
     assert ("patch" in response) == (response["status"]["message"] != NOT_YET)
     return response["status"]["message"]

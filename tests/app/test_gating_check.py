@@ -5,8 +5,7 @@ import json
 import pytest
 
 from bursar.adapters.memory.manifests import load_manifests
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.kinds import EVENTS, NAMESPACES
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.controller.gating_check import CHECK_SECONDS
 from bursar.app.controller.gating_kinds import CONFIGURATIONS

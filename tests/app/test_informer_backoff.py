@@ -6,8 +6,8 @@ from bursar.app.cluster.informer.backoff import Backoff, BackoffRules
 from support.cluster.scripted_cluster import seeded
 
 
-def delays(backoff, count, now=0.0):
-    found = []
+def delays(backoff, count):
+    found, now = [], 0.0
     for _ in range(count):
         found.append(backoff.delay_s(now))
         now += found[-1]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.app.cluster.informer.cache import Cache, Draft, News
+from bursar.app.cluster.informer.cache import Cache, Draft, ReceivedObject
 from bursar.app.cluster.informer.store import Identity, Store, is_older
 from bursar.app.cluster.ports import Key
 from support.cluster.scripted_cluster import Thing, identify_thing
@@ -24,11 +24,11 @@ def thing(version, uid="u1", value=0):
 
 
 def news(thing):
-    return News(identify_thing(thing), thing)
+    return ReceivedObject(identify_thing(thing), thing)
 
 
 def unreadable(version, uid="u1"):
-    return News(Identity(KEY, uid, str(version)), None)
+    return ReceivedObject(Identity(KEY, uid, str(version)), None)
 
 
 def test_a_repetition_does_not_bring_back_what_was_deleted_during_the_list():

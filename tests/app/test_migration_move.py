@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.kinds import CRDS, DEPLOYMENTS, NAMESPACES
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, UnavailableError
 from bursar.app.migration.effects import refusals_of
-from bursar.app.migration.gather import DEFINITIONS, DEPLOYMENTS, read_state
+from bursar.app.migration.gather import read_state
 from bursar.app.migration.installation import Installation, installation_of
 from bursar.app.migration.plan import Step, takeover
 from bursar.app.migration.run import Move, MoveError
@@ -93,7 +93,7 @@ async def assert_moved(world: AaqWorld) -> None:
     assert operator["spec"]["replicas"] == 0
     assert operator["metadata"]["annotations"][REPLICAS_ANNOTATION] == "1"
     assert (await world.cluster.list(JOB_QUEUE_CONFIGS)).items == ()
-    for body in (await world.cluster.list(DEFINITIONS)).items:
+    for body in (await world.cluster.list(CRDS)).items:
         assert not json.loads(body)["metadata"].get("ownerReferences")
     await assert_nothing_lost(world)
 

@@ -9,9 +9,13 @@ from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.kinds import RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import (
+    CRDS,
+    MUTATING_BINDINGS,
+    MUTATING_WEBHOOKS,
+    RESOURCE_QUOTAS,
+)
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind
-from bursar.app.migration.installation import resource_of
 from bursar.app.migration.quota_import.native_quotas import Surroundings, imported
 from bursar.app.migration.quota_import.run import (
     Import,
@@ -49,8 +53,8 @@ def imported_native(*arguments, **metadata):
     return imported(native_original(body), AROUND)
 
 
-def imported_cluster_wide(spec: dict, name: str = "big"):
-    return imported(cluster_original(json.dumps(cluster_wide(spec, name)).encode()), AROUND)
+def imported_cluster_wide(spec: dict):
+    return imported(cluster_original(json.dumps(cluster_wide(spec, "big")).encode()), AROUND)
 
 
 def test_a_resource_quota_keeps_name_limits_scopes_and_labels():
@@ -159,8 +163,7 @@ async def a_cluster(*documents: dict) -> MemoryCluster:
     cluster = MemoryCluster(VirtualClock(), source=Random(1))  # noqa: S311 - a seed
     await load_manifests(cluster, DEFINITIONS)
     cluster.objects.kinds.add(Kind(resource=CLUSTER_RESOURCE_QUOTAS))
-    for kind in ("MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration"):
-        resource = resource_of("admissionregistration.k8s.io/v1", kind)
+    for resource in (MUTATING_BINDINGS, MUTATING_WEBHOOKS):
         cluster.objects.kinds.add(Kind(resource=resource))
     label = {"application-aware-quota/enable-gating": ""}
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": label}}
@@ -267,8 +270,7 @@ async def test_a_quota_that_is_not_imported_is_skipped_and_a_refusal_is_reported
     (skipped,) = [each for each in found if each.metadata.namespace == "kube-system"]
     (other,) = [each for each in found if each.metadata.namespace == "gone"]
     definition = "applicationawareresourcequotas.aaq.kubevirt.io"
-    crds = resource_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-    await cluster.delete(crds, Key("", definition))
+    await cluster.delete(CRDS, Key("", definition))
     work = Import(cluster=cluster, clock=Reporting(cluster, "True"))
     results = await work.run([imported(skipped, around), imported(other, around)])
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from bursar.app.cluster.kinds import resource_of
 from bursar.app.cluster.ports import Key
-from bursar.app.migration.installation import Group, installation_of, resource_of
+from bursar.app.migration.installation import Group, installation_of
 from bursar.app.migration.plan import (
     Planned,
     Step,

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.migration.findings import Level, Readiness, readiness_of
-from bursar.app.migration.gather import DEFINITIONS
 from bursar.app.migration.installation import Installation
 from bursar.app.migration.review import review_takeover, review_way_back, suggested
 from bursar.app.migration.state import OwnedObject, State, TenantState
@@ -146,7 +146,7 @@ def test_an_operator_at_work_is_waited_for():
 
 
 def test_definitions_that_go_with_the_aaq_object_are_named():
-    owned = OwnedObject(resource=DEFINITIONS, metadata=metadata("x.aaq.kubevirt.io"))
+    owned = OwnedObject(resource=CRDS, metadata=metadata("x.aaq.kubevirt.io"))
     state = replace(RUNNING, owned=(owned,))
 
     assert has(texts(state, level=Level.CHANGE), "owns 1 definitions", "quotas of all tenants")

@@ -16,7 +16,7 @@ def a_node(**status: Any) -> dict[str, Any]:
     return {"metadata": {"name": "n"}, "status": {"allocatable": ROOM, **status}}
 
 
-def a_pod(name: str = "web", namespace: str = "default", **changes: Any) -> dict[str, Any]:
+def running(name: str = "web", namespace: str = "default", **changes: Any) -> dict[str, Any]:
     """A running pod on node `n` that requests 1 cpu, but for the changes."""
     usual = {"node": "n", "phase": "Running", "requests": "cpu=1", "container": "main"}
     return pod_manifest(f"{namespace}/{name}", **usual | changes)
@@ -35,19 +35,19 @@ def totals(node: dict[str, Any], *pods: dict[str, Any]) -> dict[str, tuple[str, 
 
 def test_pods_elsewhere_and_pods_that_ended_do_not_count():
     pods = [
-        a_pod("here"),
-        a_pod("starting", phase="Pending"),
-        a_pod("elsewhere", node="other"),
-        a_pod("unassigned", node=""),
-        a_pod("done", phase="Succeeded"),
-        a_pod("failed", phase="Failed"),
+        running("here"),
+        running("starting", phase="Pending"),
+        running("elsewhere", node="other"),
+        running("unassigned", node=""),
+        running("done", phase="Succeeded"),
+        running("failed", phase="Failed"),
     ]
 
     assert [pod.name for pod in report(a_node(), *pods).pods] == ["here", "starting"]
 
 
 def test_pods_come_in_the_order_of_their_keys_in_etcd():
-    pods = [a_pod("b", "team"), a_pod("a", "team"), a_pod("z", "team-a"), a_pod("a", "b")]
+    pods = [running("b", "team"), running("a", "team"), running("z", "team-a"), running("a", "b")]
 
     lines = report(a_node(), *pods).pods
 
@@ -60,7 +60,7 @@ def test_pods_come_in_the_order_of_their_keys_in_etcd():
 
 
 def test_a_row_names_cpu_and_memory_first_and_always():
-    pod = a_pod(requests="ephemeral-storage=1Gi cpu=500m")
+    pod = running(requests="ephemeral-storage=1Gi cpu=500m")
 
     (line,) = report(a_node(), pod).pods
 
@@ -73,7 +73,7 @@ def test_a_row_names_cpu_and_memory_first_and_always():
 
 
 def test_shares_are_cut_towards_zero_and_cpu_is_divided_in_thousandths():
-    pod = a_pod(requests="cpu=1999m memory=1Gi", limits="cpu=9 memory=2Gi")
+    pod = running(requests="cpu=1999m memory=1Gi", limits="cpu=9 memory=2Gi")
 
     (line,) = report(a_node(), pod).pods
 
@@ -82,7 +82,7 @@ def test_shares_are_cut_towards_zero_and_cpu_is_divided_in_thousandths():
 
 
 def test_a_share_of_more_memory_than_fits_in_thousandths_is_right():
-    pod = a_pod(requests="memory=5P")
+    pod = running(requests="memory=5P")
 
     assert totals(a_node(allocatable={"memory": "10P"}), pod)["memory"] == ("5P", 50)
 
@@ -90,22 +90,22 @@ def test_a_share_of_more_memory_than_fits_in_thousandths_is_right():
 def test_a_share_of_nothing_has_no_percentage():
     node = a_node(allocatable={"cpu": "0", "pods": "1"})
 
-    (line,) = report(node, a_pod()).pods
+    (line,) = report(node, running()).pods
 
     assert line.requests["cpu"].percent is None
     assert line.requests["memory"].percent is None
-    assert totals(node, a_pod())["cpu"] == ("1", None)
+    assert totals(node, running())["cpu"] == ("1", None)
 
 
 def test_shares_are_of_capacity_where_nothing_is_allocatable():
     node = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "2"}, "allocatable": {}}}
 
-    assert totals(node, a_pod())["cpu"] == ("1", 50)
+    assert totals(node, running())["cpu"] == ("1", 50)
 
 
 def test_totals_name_hugepages_before_other_resources_and_never_pods():
     room = {"z.io/x": "1", "hugepages-2Mi": "2Gi", "a.io/x": "4", "hugepages-1Gi": "0", **ROOM}
-    pods = [a_pod(str(n), requests="a.io/x=1 hugepages-2Mi=512Mi") for n in range(2)]
+    pods = [running(str(n), requests="a.io/x=1 hugepages-2Mi=512Mi") for n in range(2)]
 
     assert totals(a_node(allocatable=room), *pods) == {
         "cpu": ("0", 0),
@@ -119,12 +119,12 @@ def test_totals_name_hugepages_before_other_resources_and_never_pods():
 
 
 def test_a_resource_the_node_does_not_offer_is_missing_from_the_totals():
-    assert "nvidia.com/gpu" not in totals(a_node(), a_pod(requests="nvidia.com/gpu=1"))
+    assert "nvidia.com/gpu" not in totals(a_node(), running(requests="nvidia.com/gpu=1"))
 
 
 def test_during_a_resize_rows_and_free_count_the_status_but_totals_do_not():
     granted = {"name": "main", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "4"}}}
-    pod = a_pod(limits="cpu=2") | {"status": {"phase": "Running", "containerStatuses": [granted]}}
+    pod = running(limits="cpu=2") | {"status": {"phase": "Running", "containerStatuses": [granted]}}
 
     made = report(a_node(), pod)
 
@@ -136,7 +136,7 @@ def test_during_a_resize_rows_and_free_count_the_status_but_totals_do_not():
 
 def test_what_is_free_is_exact_and_ends_with_the_pods():
     room = {**ROOM, "memory": "7474992Ki", "nvidia.com/gpu": "8"}
-    pod = a_pod(requests="cpu=680m memory=920Mi nvidia.com/gpu=3")
+    pod = running(requests="cpu=680m memory=920Mi nvidia.com/gpu=3")
 
     free = report(a_node(allocatable=room), pod).free
 
@@ -151,17 +151,17 @@ def test_what_is_free_is_exact_and_ends_with_the_pods():
 
 @pytest.mark.parametrize("room", [{}, {"cpu": "500m", "pods": "1"}, {"cpu": "-1", "pods": "0"}])
 def test_what_is_free_is_never_negative_and_only_told_of_what_the_node_offers(room):
-    free = report(a_node(capacity={}, allocatable=room), a_pod("a"), a_pod("b")).free
+    free = report(a_node(capacity={}, allocatable=room), running("a"), running("b")).free
 
     assert texts(free) == dict.fromkeys(room, "0")
 
 
 def test_pods_without_a_node_wait_and_are_told_what_this_one_lacks_for_them():
-    small, large = a_pod("small"), a_pod("large", requests="cpu=9 example.com/foo=1")
+    small, large = running("small"), running("large", requests="cpu=9 example.com/foo=1")
     for pod in (small, large):
         del pod["spec"]["nodeName"]
 
-    waiting = report(a_node(), small, large, a_pod("placed")).waiting
+    waiting = report(a_node(), small, large, running("placed")).waiting
 
     assert [(pod.name, [lack.reason for lack in pod.shortfalls]) for pod in waiting] == [
         ("large", ["Insufficient cpu", "Insufficient example.com/foo"]),

@@ -2,19 +2,20 @@
 
 import pytest
 
-from bursar.adapters.memory.kinds import PRIORITY_CLASSES, Kind
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS
-from bursar.app.cluster.ports import Key
-from bursar.app.operator.applied import Write
-from bursar.app.operator.kinds import (
+from bursar.adapters.memory.kinds import Kind
+from bursar.app.cluster.kinds import (
     CLUSTER_ROLES,
-    DEFINITIONS,
-    DELETED,
+    CRDS,
     DEPLOYMENTS,
-    RECENT,
+    MUTATING_WEBHOOKS,
+    PRIORITY_CLASSES,
     ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
     SERVICES,
 )
+from bursar.app.cluster.ports import Key
+from bursar.app.operator.applied import Write
+from bursar.app.operator.kinds import DELETED, RECENT
 from bursar.app.operator.rendering import GATE_ANNOTATION
 from bursar.app.operator.term import FINALIZER, INTERVAL_SECONDS
 from bursar.app.quota.kinds import AAQS
@@ -24,13 +25,6 @@ CONTROLLER = Key(HOME, "aaq-controller")
 SERVER = Key(HOME, "aaq-server")
 GATER = Key("", "gating-mutator")
 HEALTHY = {"Available": "True", "Progressing": "False", "Degraded": "False"}
-
-
-async def deployed(scene: OperatorScene, **spec):
-    await scene.create_aaq(**spec)
-    operator = scene.start()
-    await scene.deploy()
-    return operator
 
 
 async def states(scene: OperatorScene, name="aaq"):
@@ -82,7 +76,7 @@ async def test_webhooks_are_configured_only_when_one_answers(scene):
 
 @on_scene
 async def test_nothing_is_written_once_everything_is_as_it_should_be(scene):
-    operator = await deployed(scene)
+    operator = await scene.deployed()
     await scene.pass_time(3 * INTERVAL_SECONDS)
     writes, revision = dict(operator.term.applied.writes), await scene.find(AAQS, AAQ)
 
@@ -156,7 +150,7 @@ def content(stored):
 @on_scene
 async def test_an_object_that_somebody_changed_is_repaired(scene, name):
     spoil, resource, key = SPOILS[name]
-    operator = await deployed(scene)
+    operator = await scene.deployed()
     before = content(await scene.find(resource, key))
     writes = operator.term.applied.writes.total()
 
@@ -180,9 +174,9 @@ async def test_an_object_that_somebody_changed_is_repaired(scene, name):
 
 @on_scene
 async def test_every_object_that_somebody_deletes_comes_back(scene):
-    await deployed(scene)
+    await scene.deployed()
     every = await scene.owned()
-    kinds = {each.kind: each for each in (*DELETED, DEFINITIONS)}
+    kinds = {each.kind: each for each in (*DELETED, CRDS)}
 
     for kind, name in sorted(every - {("Namespace", HOME)}):
         resource = kinds[kind]
@@ -196,7 +190,7 @@ async def test_every_object_that_somebody_deletes_comes_back(scene):
 
 @on_scene
 async def test_labels_of_users_and_fields_of_others_stay(scene):
-    await deployed(scene)
+    await scene.deployed()
     labels = {"labels": {"team": "platform"}}
     notes = {"annotations": {"bursar.io/gating": "active"}}
     await scene.merge(SERVICE_ACCOUNTS, CONTROLLER, {"metadata": {**labels, **notes}})
@@ -218,7 +212,7 @@ async def test_labels_of_users_and_fields_of_others_stay(scene):
 
 @on_scene
 async def test_edits_reach_the_objects(scene):
-    await deployed(scene)
+    await scene.deployed()
 
     await scene.change_aaq(namespaceSelector={"matchLabels": {"a": "b"}}, imagePullPolicy="Never")
     await scene.pass_time()
@@ -232,7 +226,7 @@ async def test_edits_reach_the_objects(scene):
 
 @on_scene
 async def test_a_priority_class_that_appears_is_used(scene):
-    await deployed(scene)
+    await scene.deployed()
 
     await scene.create_class("kubevirt-cluster-critical")
     await scene.pass_time()
@@ -247,7 +241,7 @@ async def test_a_priority_class_that_appears_is_used(scene):
 
 @on_scene
 async def test_a_change_from_webhooks_to_policies_removes_the_webhook(scene):
-    await deployed(scene)
+    await scene.deployed()
 
     await scene.merge(AAQS, AAQ, {"metadata": {"annotations": {GATE_ANNOTATION: "policies"}}})
     await scene.pass_time()
@@ -261,7 +255,7 @@ async def test_a_change_from_webhooks_to_policies_removes_the_webhook(scene):
 
 @on_scene
 async def test_definitions_of_cluster_quotas_stay_when_they_are_switched_off(scene):
-    await deployed(scene, configuration={"allowApplicationAwareClusterResourceQuota": True})
+    await scene.deployed(configuration={"allowApplicationAwareClusterResourceQuota": True})
     name = ("CustomResourceDefinition", "applicationawareclusterresourcequotas.aaq.kubevirt.io")
     assert name in await scene.owned()
 
@@ -275,7 +269,7 @@ async def test_definitions_of_cluster_quotas_stay_when_they_are_switched_off(sce
 
 @on_scene
 async def test_a_spec_that_cannot_be_used_changes_nothing_and_is_reported(scene):
-    await deployed(scene)
+    await scene.deployed()
     before = await scene.find(DEPLOYMENTS, CONTROLLER)
 
     await scene.change_aaq(certConfig={"ca": {"duration": "soon"}})
@@ -292,7 +286,7 @@ async def test_a_spec_that_cannot_be_used_changes_nothing_and_is_reported(scene)
 
 @on_scene
 async def test_fields_without_effect_are_named_in_a_condition(scene):
-    await deployed(scene, workload={"nodeSelector": {"a": "b"}})
+    await scene.deployed(workload={"nodeSelector": {"a": "b"}})
 
     assert (await scene.conditions())["FieldsIgnored"] == ("True", "FieldsIgnored")
     assert "spec.workload" in await scene.message("FieldsIgnored")
@@ -304,7 +298,7 @@ async def test_fields_without_effect_are_named_in_a_condition(scene):
 
 @on_scene
 async def test_a_deployment_that_is_not_ready_is_named_with_what_happens_to_pods(scene):
-    operator = await deployed(scene)
+    operator = await scene.deployed()
 
     await scene.make_ready("aaq-server", replicas=1)
     await scene.pass_time()
@@ -330,7 +324,7 @@ async def test_a_deployment_that_is_not_ready_is_named_with_what_happens_to_pods
 
 @on_scene
 async def test_a_second_object_installs_nothing_and_says_which_is_in_force(scene):
-    await deployed(scene)
+    await scene.deployed()
 
     await scene.create_aaq("second", infra={"nodeSelector": {"a": "b"}})
     await scene.pass_time()
@@ -352,7 +346,7 @@ async def test_a_second_object_installs_nothing_and_says_which_is_in_force(scene
 
 @on_scene
 async def test_an_upgrade_and_a_rollback_by_one_version(scene):
-    await deployed(scene)
+    await scene.deployed()
     await scene.stop()
 
     for version in ("1.1.0", "1.0.0"):
@@ -425,7 +419,7 @@ async def test_policies_are_refused_as_long_as_the_api_server_has_none_that_gate
 @on_scene
 async def test_webhooks_are_installed_and_removed_without_kinds_that_an_older_server_lacks(scene):
     serve_mutating_policies(scene, has_them=False)
-    await deployed(scene)
+    await scene.deployed()
     assert await states(scene) == HEALTHY
 
     await scene.cluster.delete(AAQS, AAQ)
@@ -440,7 +434,7 @@ async def test_webhooks_are_installed_and_removed_without_kinds_that_an_older_se
 
 @on_scene
 async def test_only_the_leader_works_and_another_takes_over(scene):
-    first = await deployed(scene)
+    first = await scene.deployed()
     second = scene.start(identity="two")
     await scene.pass_time(30)
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bursar.adapters.memory.kinds import CRDS
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import CRDS, PODS
 from bursar.app.cluster.ports import ForbiddenError, Key
 from bursar.app.operator.removal import QUOTAS_ANNOTATION
 from bursar.app.operator.term import FINALIZER
@@ -12,13 +11,6 @@ from support.operator.scene import AAQ, HOME, on_scene
 
 QUOTAS = Key("", "applicationawareresourcequotas.aaq.kubevirt.io")
 LEFT = {"CustomResourceDefinition", "Namespace"}
-
-
-async def deployed(scene, **spec):
-    await scene.create_aaq(**spec)
-    operator = scene.start()
-    await scene.deploy()
-    return operator
 
 
 async def create_quota(scene):
@@ -38,7 +30,7 @@ async def delete_aaq(scene):
 
 @on_scene
 async def test_all_waiting_pods_are_freed_and_only_quotas_stay(scene):
-    await deployed(scene)
+    await scene.deployed()
     await create_quota(scene)
     for number in range(500):
         await scene.gate_pod(f"pod-{number}")
@@ -56,7 +48,7 @@ async def test_all_waiting_pods_are_freed_and_only_quotas_stay(scene):
 
 @on_scene
 async def test_gating_stops_before_pods_are_freed_and_processes_go_last(scene):
-    await deployed(scene)
+    await scene.deployed()
     await scene.gate_pod("waiting")
     order = []
     delete, patch = scene.cluster.delete, scene.cluster.patch
@@ -97,7 +89,7 @@ async def test_it_can_be_installed_again_and_again(scene):
 
 @on_scene
 async def test_a_pod_that_cannot_be_freed_keeps_everything_and_is_named(scene):
-    await deployed(scene)
+    await scene.deployed()
     await scene.gate_pod("stuck")
     await scene.gate_pod("fine")
     patch = scene.cluster.patch
@@ -125,7 +117,7 @@ async def test_a_pod_that_cannot_be_freed_keeps_everything_and_is_named(scene):
 
 @on_scene
 async def test_an_object_that_others_hold_says_that_everything_is_deleted(scene):
-    await deployed(scene)
+    await scene.deployed()
     stored = await scene.find(AAQS, AAQ)
     kept = ["example.com/audit", *stored["metadata"]["finalizers"]]
     await scene.merge(AAQS, AAQ, {"metadata": {"finalizers": kept}})
@@ -140,7 +132,7 @@ async def test_an_object_that_others_hold_says_that_everything_is_deleted(scene)
 @pytest.mark.parametrize("seconds", [0.01, 0.6, 1.1, 2.1, 3.3, 4.0])
 @on_scene
 async def test_another_operator_goes_on_where_a_crashed_one_ended(scene, seconds):
-    await deployed(scene)
+    await scene.deployed()
     for number in range(40):
         await scene.gate_pod(f"pod-{number}")
     await scene.cluster.delete(AAQS, AAQ)
@@ -157,7 +149,7 @@ async def test_another_operator_goes_on_where_a_crashed_one_ended(scene, seconds
 
 @on_scene
 async def test_an_object_that_is_deleted_during_an_upgrade_goes(scene):
-    await deployed(scene)
+    await scene.deployed()
     await scene.stop()
     scene.start("1.1.0")
     await scene.make_ready("aaq-server", replicas=1)
@@ -189,7 +181,7 @@ async def test_quotas_go_only_if_the_object_says_so(scene):
 
 @on_scene
 async def test_an_object_with_a_foreign_finalizer_waits_for_its_owner(scene):
-    await deployed(scene)
+    await scene.deployed()
     await scene.merge(AAQS, AAQ, {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}})
 
     await delete_aaq(scene)

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from bursar.app.install.documents import Document
@@ -22,6 +21,7 @@ from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.install.manifests import manifests
 from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.wire.aaq import decode_aaq
+from support.install.printed import printed_objects
 
 IMAGE = "registry.example/bursar:1"
 WEBHOOKS = ("crds", "rbac", "controller", "webhook", "webhooks")
@@ -41,12 +41,6 @@ def installed(spec, *, annotations=None, labels=None, **around):
     _, definitions = split_definitions(packaged_definitions())
     known = {"namespace": "aaq", "image": IMAGE, "definitions": definitions, **around}
     return rendered(decode_aaq(json.dumps(body).encode()), Surroundings(**known))
-
-
-def printed(*arguments):
-    ran = CliRunner().invoke(manifests, ["--image", IMAGE, *arguments], standalone_mode=False)
-    assert ran.exception is None, ran.exception
-    return list(yaml.safe_load_all(ran.stdout))
 
 
 def by_name(documents, *, owner=True):
@@ -128,9 +122,9 @@ def test_operator_and_manifests_have_the_same_objects(name):
     spec, annotations, arguments = EQUAL[name]
 
     ours = by_name(installed(spec, annotations=annotations).every)
-    theirs = by_name(printed(*arguments), owner=False)
+    theirs = by_name(printed_objects("--image", IMAGE, *arguments), owner=False)
     # These come with the operator itself.
-    operators = by_name(printed("operator"), owner=False)
+    operators = by_name(printed_objects("--image", IMAGE, "operator"), owner=False)
     theirs = {
         key: each
         for key, each in theirs.items()
@@ -150,7 +144,7 @@ def test_manifests_prints_what_the_operator_installs_for_a_file(tmp_path):
     )
     ours = installed({"infra": {"nodeSelector": {"disk": "fast"}}}).every
 
-    assert printed("--aaq", str(file)) == json.loads(json.dumps(ours))
+    assert printed_objects("--image", IMAGE, "--aaq", str(file)) == json.loads(json.dumps(ours))
 
 
 def test_a_file_must_have_one_aaq_object(tmp_path):

@@ -21,19 +21,19 @@ def a_node(name: str, amounts: str = "", conditions: list[dict] = READY):
     )
 
 
-def a_pod(name: str, *gates: str, requests: str = "cpu=1", phase: str = "Pending", **more: Any):
+def pending(name: str, *gates: str, requests: str = "cpu=1", phase: str = "Pending", **more: Any):
     return as_pod(pod_manifest(f"d/{name}", *gates, requests=requests, phase=phase, **more))
 
 
 @pytest.mark.parametrize(
     ("pod", "state"),
     [
-        (a_pod("a"), PodState.WAITING),
-        (a_pod("a", "x/hold"), PodState.GATED),
-        (a_pod("a", node="n"), PodState.STARTING),
-        (a_pod("a", node="n", phase="Running"), PodState.RUNNING),
-        (a_pod("a", node="n", phase="Succeeded"), PodState.SUCCEEDED),
-        (a_pod("a", node="n", phase="Failed"), PodState.FAILED),
+        (pending("a"), PodState.WAITING),
+        (pending("a", "x/hold"), PodState.GATED),
+        (pending("a", node="n"), PodState.STARTING),
+        (pending("a", node="n", phase="Running"), PodState.RUNNING),
+        (pending("a", node="n", phase="Succeeded"), PodState.SUCCEEDED),
+        (pending("a", node="n", phase="Failed"), PodState.FAILED),
     ],
 )
 def test_every_pod_is_in_one_state(pod, state):
@@ -41,7 +41,7 @@ def test_every_pod_is_in_one_state(pod, state):
 
 
 def test_nodes_are_told_with_what_is_requested_on_them_and_what_is_full():
-    pods = [a_pod("a", node="n1", phase="Running", requests="cpu=3700m"), a_pod("b", node="n2")]
+    pods = [pending("a", node="n1", phase="Running", requests="cpu=3700m"), pending("b", node="n2")]
 
     seen = overview([a_node("n2"), a_node("n1", "example.com/foo=0")], pods)
 
@@ -64,9 +64,9 @@ def test_who_waits_is_listed_by_priority_with_what_the_scheduler_or_the_gate_say
     ]
     status = {"phase": "Pending", "conditions": conditions}
     refused = as_pod(pod_manifest("d/low") | {"status": status})
-    gated = a_pod("held", "x/hold")
+    gated = pending("held", "x/hold")
 
-    seen = overview([], [refused, gated, a_pod("new"), a_pod("high", priority=7)])
+    seen = overview([], [refused, gated, pending("new"), pending("high", priority=7)])
 
     assert [(line.name, line.reason) for line in seen.waiting] == [
         ("high", "not looked at yet"),
@@ -112,7 +112,7 @@ def test_the_queue_comes_first_in_its_order():
 
     seen = overview(
         [],
-        [a_pod("new", priority=9), a_pod("a", "x/hold"), a_pod("b", "x/hold")],
+        [pending("new", priority=9), pending("a", "x/hold"), pending("b", "x/hold")],
         BooksView(places=places),
     )
 
@@ -124,12 +124,12 @@ def test_the_queue_comes_first_in_its_order():
 
 
 def test_a_node_is_computed_again_only_if_it_or_its_pods_changed():
-    node, pod = a_node("n"), a_pod("a", node="n", phase="Running")
+    node, pod = a_node("n"), pending("a", node="n", phase="Running")
     reader = OverviewReader()
 
     first = reader.read([node], [pod]).nodes[0]
     again = reader.read([node], [pod]).nodes[0]
-    more = reader.read([node], [pod, a_pod("b", node="n")]).nodes[0]
+    more = reader.read([node], [pod, pending("b", node="n")]).nodes[0]
     other = reader.read([a_node("n")], [pod]).nodes[0]
 
     assert again is first

@@ -6,9 +6,8 @@ from random import Random
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.crds import crd_documents
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.kinds import NAMESPACES
+from bursar.app.cluster.kinds import CRDS, NAMESPACES
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.time_limit import end
 from bursar.app.counting.kind_feed import PROBE_SECONDS

@@ -7,8 +7,7 @@ import pytest
 from bursar.adapters.memory.quota_admission import QuotaAdmission
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.telemetry.controller.metrics import controller_metrics
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import PODS, SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import EVENTS, PODS, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.controller.queue_limit import NAMESPACES_MAX, full_text
 from bursar.app.names import FULL_QUEUES_ANNOTATION
@@ -18,6 +17,7 @@ from bursar.core.quota.views.queue import FullQueues, count_waiting
 from bursar.wire.model.pod_row import PodRowDecoder
 from support.builders.manifests import pod_manifest
 from support.cluster.scripted_cluster import seeded
+from support.metrics.printed_metrics import NoLimiter
 from support.quota.aaq_controller import HOME, TEAM, AaqScene
 
 ACCOUNT = Key(HOME, "aaq-controller")
@@ -165,7 +165,9 @@ async def test_a_namespace_that_becomes_full_gets_one_event(scene):
     events = [json.loads(body) for body in page.items]
     [event] = [each for each in events if each["reason"] == "TooManyWaitingPods"]
     assert event["regarding"]["kind"] == "Namespace"
-    assert event["note"].startswith(f"3 pods of the namespace {TEAM} wait for quotas, and no more")
+    assert event["note"].startswith(
+        f"3 pods of the namespace {TEAM} wait for quotas, which is the maximum"
+    )
 
 
 async def test_metrics_count_full_namespaces(scene):
@@ -175,12 +177,6 @@ async def test_metrics_count_full_namespaces(scene):
         text = controller_metrics(controller, NoLimiter())
 
     assert b"bursar_full_queues 1" in text
-
-
-class NoLimiter:
-    """The limiter of a client that has none."""
-
-    limit = in_flight = throttled_total = waiting = 0
 
 
 # ------------------------------------------------------------------ the embedded cluster

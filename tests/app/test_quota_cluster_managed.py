@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bursar.adapters.memory.kinds import CRDS
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import Key
 from bursar.app.quota.kinds import (
     APPLIED_CLUSTER_QUOTAS,

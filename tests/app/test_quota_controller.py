@@ -6,17 +6,14 @@ import json
 import pytest
 
 from bursar.adapters.memory.manifests import load_manifests
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Resource
+from bursar.app.cluster.kinds import CRDS, EVENTS, LEASES, SERVICE_ACCOUNTS
+from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind
 from bursar.app.counting.feeds import Counting
 from bursar.app.names import ADDRESS_ANNOTATION
 from bursar.core.counting.counters import Counters
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import GATING_LABEL
 from support.builders.manifests import arq_manifest, pod_manifest
-from support.quota.aaq_controller import AaqScene
 
 TEXT = "exceeded quota: limits, requested: pods=1, used: pods=1, limited: pods=1; missing: pods=1"
 LEASE = Key("aaq", "aaq-controller")
@@ -28,13 +25,6 @@ def quota(name="limits", **hard):
 
 def pod(name, *gates):
     return pod_manifest(f"team/{name}", GATE, *gates)
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def holder(cluster):
@@ -159,16 +149,9 @@ async def test_drift_is_looked_for_and_is_nothing(scene):
 
 async def test_kinds_that_are_not_installed_are_named_and_can_be_left_out(scene, caplog):
     caplog.set_level("INFO")
-    crds = Resource(
-        "apiextensions.k8s.io",
-        "v1",
-        "customresourcedefinitions",
-        "CustomResourceDefinition",
-        is_namespaced=False,
-    )
     for kind in ("cluster", "appliedcluster"):
         name = f"applicationaware{kind}resourcequotas.aaq.kubevirt.io"
-        await scene.cluster.delete(crds, Key("", name))
+        await scene.cluster.delete(CRDS, Key("", name))
     await load_manifests(scene.cluster, [quota(pods="1"), pod("p")])
 
     async with scene.started("whole"):

@@ -8,9 +8,7 @@ import json
 
 import pytest
 
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import EVENTS, LEASES, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import (
     ForbiddenError,
     Key,

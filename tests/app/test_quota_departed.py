@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import (
     ForbiddenError,
     Key,
@@ -29,20 +29,13 @@ from bursar.app.quota.departed_quotas import (
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.quota import QuotaKey, QuotaKind
 from support.builders.manifests import DEFINITIONS
-from support.quota.aaq_controller import TEAM, AaqScene
+from support.quota.aaq_controller import TEAM
 
 WAITING = 100
 [DEFINITION] = [
     each for each in DEFINITIONS if each["spec"]["names"]["kind"] == APPLICATION_QUOTAS.kind
 ]
 Q = QuotaKey(QuotaKind.NAMESPACED, TEAM, "q")
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def a_queue(scene):

@@ -6,32 +6,20 @@ import pytest
 
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.telemetry.controller.metrics import controller_metrics
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import EVENTS, NAMESPACES, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS
 from bursar.core.quota.targeting import GATING_LABEL
 from support.faults import line
-from support.quota.aaq_controller import TEAM, AaqScene
+from support.metrics.printed_metrics import NoLimiter, samples
+from support.quota.aaq_controller import TEAM
 
 MANAGED = "q-non-schedulable-resources-managed-rq-x"
 
 
-class NoLimiter:
-    limit = in_flight = throttled_total = waiting = 0
-
-
 def metrics(controller):
-    text = controller_metrics(controller, NoLimiter()).decode()
-    return dict(each.rsplit(" ", 1) for each in text.splitlines() if not each.startswith("#"))
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
+    return samples(controller_metrics(controller, NoLimiter()).decode())
 
 
 async def ready(scene, name="q", resource=APPLICATION_QUOTAS, namespace=TEAM):

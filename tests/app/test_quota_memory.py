@@ -10,6 +10,7 @@ import pytest
 
 from bursar.core.model.pod_row import NAMES_MAX
 from bursar.core.quota import coverage
+from bursar.core.quota.account import ASKED_MAX
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.ledger import PodKey
@@ -53,7 +54,6 @@ class Controller:
     def check_bounds(self) -> None:
         decoder, recent = self.decoder, self.books.coverage._recent
         assert decoder._texts.weight <= 2 * pod_row.TEXTS_BYTES_MAX
-        assert decoder._labels.weight <= 2 * pod_row.LABELS_BYTES_MAX
         assert decoder._demands.weight <= 2 * pod_row.DEMANDS_BYTES_MAX
         assert len(recent) <= 2 * coverage.RECENT_BILLS
         assert recent.weight <= 2 * coverage.RECENT_BILLS_BYTES
@@ -111,6 +111,22 @@ def test_very_many_names_that_stay_are_kept_once(controller):
     used = controller.books.coverage.quota(a_quota("a/q", "").key).accounts
     assert str(used["requests.example.com/r00007"].used) == "1"
     assert len(NAMES) > NAMES_MAX
+
+
+def test_quotas_that_list_other_names_all_the_time_leave_few_in_the_charge_of_a_pod(controller):
+    controller.see(1, containers=resources(NAMES))
+    [(charge, _)] = controller.counter._charges.entries.values()
+    for version in range(20):
+        unknown = [f"requests.example.com/x{version}-{number}=1" for number in range(150)]
+        known = [f"requests.example.com/r{number:05}=1" for number in range(version, version + 9)]
+        controller.books.see_quota(a_quota("a/q", " ".join([*unknown, *known])))
+        controller.books.decide()
+
+    covered = controller.books.coverage.quota(a_quota("a/q", "").key)
+    used = {name: str(each.used) for name, each in covered.accounts.items() if each.charged}
+    assert used == {f"requests.example.com/r{number:05}": "1" for number in range(19, 28)}
+    assert len(charge._asked) <= ASKED_MAX
+    assert len(charge.amounts) < 200
 
 
 def test_a_pod_of_many_containers_is_counted_once_for_all_its_updates(controller):

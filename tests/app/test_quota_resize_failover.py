@@ -183,7 +183,7 @@ async def test_a_leader_that_cannot_read_the_record_waits_until_every_promise_ha
         await scene.takeover(two)
         await scene.moment(BOUND_S - 2 * MOMENT_S)
         assert await scene.gates("next")
-        with pytest.raises(UnavailableError, match="not open yet"):
+        with pytest.raises(UnavailableError, match="not complete yet"):
             await scene.ask(two, "db", "2")
         await scene.moment(2 * MOMENT_S)
         assert await scene.gates("next") == []

@@ -346,7 +346,7 @@ async def test_a_dry_run_reserves_nothing(scene):
 async def test_nothing_is_promised_before_the_books_are_open(scene):
     await scene.create_pod("web", "1")
 
-    with pytest.raises(UnavailableError, match="not open"):
+    with pytest.raises(UnavailableError, match="not complete"):
         await asked_by(scene).resize(await grown(scene, "web", "2"), is_dry_run=False)
 
 
@@ -365,7 +365,7 @@ async def test_nothing_is_promised_from_books_that_may_be_old(scene):
     quiet = Quiet(STALE_SECONDS_MAX + 1)
     resizes = asked_by(scene, informers=(*scene.informers, quiet))
 
-    with pytest.raises(UnavailableError, match="pods have not been heard of for 121 s"):
+    with pytest.raises(UnavailableError, match="pods have not been updated for 121 s"):
         await resizes.resize(await grown(scene, "web", "2"), is_dry_run=False)
     assert scene.books.ledger.reservation_count == 0
 
@@ -375,7 +375,7 @@ def test_what_is_wrong_with_informers_is_told():
     assert staleness_problem([Quiet(STALE_SECONDS_MAX)]) == ""
     unsynced = Quiet(float("inf"), is_synced=False)
     assert staleness_problem([Quiet(0), unsynced]) == "pods have not been listed yet"
-    assert staleness_problem([Quiet(3)], 2) == "pods have not been heard of for 3 s"
+    assert staleness_problem([Quiet(3)], 2) == "pods have not been updated for 3 s"
 
 
 @in_virtual_time(on=a_quota_loop)

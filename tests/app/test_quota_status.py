@@ -57,7 +57,7 @@ async def test_quota_shows_limits_use_and_conditions(scene):
                 "type": "Exceeded",
                 "status": "False",
                 "reason": "WithinLimits",
-                "message": "no more is in use than is allowed",
+                "message": "usage is within the limits",
                 "lastTransitionTime": "2026-11-15T00:00:00Z",
                 "observedGeneration": 1,
             },
@@ -122,7 +122,7 @@ async def test_lowered_limit_is_exceeded_until_pods_end(scene):
     exceeded = (await scene.quota_status())["conditions"][1]
 
     assert exceeded["status"] == "True"
-    assert exceeded["message"] == "more is in use than is allowed: pods 3/1"
+    assert exceeded["message"] == "usage exceeds the limits: pods 3/1"
     assert exceeded["lastTransitionTime"] == "2026-11-15T00:01:00Z"
     for name in "ab":
         await scene.end_pod(name)

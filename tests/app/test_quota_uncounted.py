@@ -2,10 +2,8 @@
 
 import json
 
-import pytest
-
 from bursar.adapters.memory.manifests import load_manifests
-from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.counting.kind_feed import PROBE_SECONDS
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, APPLIED_CLUSTER_QUOTAS, CLUSTER_QUOTAS
@@ -20,16 +18,8 @@ from support.counting.plan_counter import (
     plan_counting,
     with_plan,
 )
-from support.quota.aaq_controller import AaqScene
 
 LIMITS = Key("team", "q")
-
-
-@pytest.fixture
-async def scene():
-    scene = AaqScene()
-    await scene.furnish()
-    return scene
 
 
 async def ready(scene, resource=APPLICATION_QUOTAS, key=LIMITS):

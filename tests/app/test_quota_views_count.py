@@ -32,9 +32,8 @@ from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
-from bursar.wire.model.pod import Pod, to_core
+from bursar.wire.model.pod import decode_pod
 from bursar.wire.quota.objects import decode_quota
-from bursar.wire.structs.body import decode_body
 from support.builders.manifests import (
     DEFINITIONS,
     a_manifest,
@@ -158,7 +157,7 @@ async def test_an_object_that_cannot_be_read_is_left_out_by_name():
 def inventory_of_files(counting, *plans):
     bodies = [json.dumps(each).encode() for each in PODS_OF_A]
     return inventory_of(
-        [to_core(decode_body(body, Pod)) for body in bodies],
+        [decode_pod(body) for body in bodies],
         [NamespaceObject(name="a", labels={GATING_LABEL: ""})],
         [decode_quota(QuotaKind.NAMESPACED, json.dumps(QUOTA).encode())],
         counting=counting,

@@ -3,20 +3,22 @@
 import pytest
 
 from bursar.app.reports.pod import pod_report
-from bursar.app.reports.replicas import ReplicasReport, Scene, replicas_report, scene_of
+from bursar.app.reports.replicas import (
+    ReplicasReport,
+    ScalingObjects,
+    replicas_report,
+    scaling_objects,
+)
 from bursar.core.model.node import Node, Taint
 from bursar.core.model.pod import Container, Pod, ResourceRequirements
 from bursar.core.model.quantity import Quantity
 from bursar.wire.model.workloads.autoscaler import Autoscaler
 from bursar.wire.model.workloads.workload import ClaimTemplate, WorkloadTemplate
-
-
-def amounts(**texts: str) -> dict[str, Quantity]:
-    return {name: Quantity.parse(text) for name, text in texts.items()}
+from support.builders.pods import parsed
 
 
 def a_node(name: str, *taints: Taint) -> Node:
-    return Node(name=name, allocatable=amounts(cpu="2", memory="4Gi", pods="10"), taints=taints)
+    return Node(name=name, allocatable=parsed("cpu=2 memory=4Gi pods=10"), taints=taints)
 
 
 POD = Pod(
@@ -26,7 +28,7 @@ POD = Pod(
         Container(
             name="c",
             resources=ResourceRequirements(
-                requests=amounts(cpu="250m"), limits=amounts(memory="1Gi")
+                requests=parsed("cpu=250m"), limits=parsed("memory=1Gi")
             ),
         ),
     ),
@@ -37,9 +39,11 @@ def a_template(kind: str = "Deployment", replicas: int | None = 3, **more: objec
     return WorkloadTemplate(owner_kind=kind, owner_name="web", replicas=replicas, pod=POD, **more)
 
 
-def reported(template: WorkloadTemplate, scene: Scene | None = None) -> ReplicasReport:
+def reported(template: WorkloadTemplate, scaling: ScalingObjects | None = None) -> ReplicasReport:
     report = pod_report(template.pod)
-    return replicas_report(template, report.pod, report.requests, report.limits, scene or Scene())
+    return replicas_report(
+        template, report.pod, report.requests, report.limits, scaling or ScalingObjects()
+    )
 
 
 def test_requests_and_limits_are_multiplied():
@@ -67,7 +71,7 @@ def test_an_autoscaler_of_the_same_namespace_gives_the_range(namespace, is_meant
         minimum=2,
         maximum=10,
     )
-    report = reported(a_template(), scene_of([scaler], (), "default"))
+    report = reported(a_template(), scaling_objects([scaler], (), "default"))
 
     bounds = [(2, "HPA minimum"), (10, "HPA maximum")] if is_meant else []
     assert [(each.count, each.meaning) for each in report.totals] == [(3, "replicas"), *bounds]
@@ -93,7 +97,9 @@ def test_claims_are_counted_as_a_quota_counts_them():
 
 def test_a_daemon_set_has_a_pod_on_each_node_that_takes_it():
     tainted = a_node("b", Taint(key="gpu", value="", effect="NoSchedule"))
-    report = reported(a_template("DaemonSet", None), scene_of([], [a_node("a"), tainted], "x"))
+    report = reported(
+        a_template("DaemonSet", None), scaling_objects([], [a_node("a"), tainted], "x")
+    )
     unknown = reported(a_template("DaemonSet", None))
 
     assert [(each.count, each.meaning) for each in report.totals] == [(1, "nodes that take it")]

@@ -2,7 +2,7 @@
 
 import json
 
-from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import Key
 from bursar.app.counting.feeds import Counting, CountingPart
 from bursar.app.counting.sidecars.feed import SidecarFeed

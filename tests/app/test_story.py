@@ -15,7 +15,7 @@ from support.builders.random_objects import as_pod
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
-def a_pod(*gates: str, requests: str = "cpu=1", uid: str = "u", **more: Any) -> Pod:
+def stored(*gates: str, requests: str = "cpu=1", uid: str = "u", **more: Any) -> Pod:
     return as_pod(pod_manifest("d/a", *gates, requests=requests, metadata={"uid": uid}, **more))
 
 
@@ -26,33 +26,33 @@ def told(*states: list[Pod], tells_all: bool = True) -> list[tuple[str, str]]:
     return [(line.reason, line.note) for line in reversed(story.with_events(()))]
 
 
-RUNNING = a_pod(node="n", phase="Running")
+RUNNING = stored(node="n", phase="Running")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
         (
-            a_pod("x/hold"),
-            a_pod(),
+            stored("x/hold"),
+            stored(),
             [("Released", "every quota has room, and the gate was removed")],
         ),
-        (a_pod(), a_pod(node="n"), [("Placed", "on n, takes cpu 1")]),
-        (RUNNING, a_pod(node="n", phase="Succeeded"), [("Finished", "frees cpu 1")]),
-        (RUNNING, a_pod(node="n", phase="Failed"), [("Failed", "the pod has failed")]),
+        (stored(), stored(node="n"), [("Placed", "on n, takes cpu 1")]),
+        (RUNNING, stored(node="n", phase="Succeeded"), [("Finished", "frees cpu 1")]),
+        (RUNNING, stored(node="n", phase="Failed"), [("Failed", "the pod has failed")]),
         (
             RUNNING,
-            a_pod(node="n", phase="Running", requests="cpu=2"),
+            stored(node="n", phase="Running", requests="cpu=2"),
             [("Resized", "now requests cpu 2")],
         ),
         (
-            a_pod(requests=""),
-            a_pod(node="n", requests=""),
+            stored(requests=""),
+            stored(node="n", requests=""),
             [("Placed", "on n, takes no resources")],
         ),
         (RUNNING, RUNNING, []),
-        (a_pod(uid="old"), a_pod(uid="new"), []),
-        (a_pod(uid="old"), a_pod(uid="new", node="n"), [("Placed", "on n, takes cpu 1")]),
+        (stored(uid="old"), stored(uid="new"), []),
+        (stored(uid="old"), stored(uid="new", node="n"), [("Placed", "on n, takes cpu 1")]),
     ],
 )
 def test_each_step_of_a_pod_is_told(before, after, expected):
@@ -65,17 +65,17 @@ def test_what_was_there_before_is_not_told_and_what_comes_is():
 
 
 def test_a_cluster_with_events_of_its_own_tells_only_what_they_lack():
-    gone = a_pod(node="n", phase="Succeeded")
+    gone = stored(node="n", phase="Succeeded")
 
-    assert told([a_pod()], [RUNNING], [gone], tells_all=False) == []
-    assert [reason for reason, _ in told([a_pod("x/hold")], [a_pod()], tells_all=False)] == [
+    assert told([stored()], [RUNNING], [gone], tells_all=False) == []
+    assert [reason for reason, _ in told([stored("x/hold")], [stored()], tells_all=False)] == [
         "Released"
     ]
 
 
 def test_events_of_the_cluster_come_in_between_and_the_oldest_go():
     story = Story(tells_all=True)
-    story.see([a_pod()], NOON)
+    story.see([stored()], NOON)
     story.see([RUNNING], NOON + timedelta(seconds=1))
     events = [
         SeenEvent(

@@ -30,7 +30,7 @@ def a_node(name: str, amounts: str = "cpu=4 memory=8Gi pods=10", **status: Any):
     return node_with_defaults(as_node(node_manifest(name, amounts, **status)))
 
 
-def a_pod(name: str, requests: str = "cpu=1", limits: str = "", **more: Any):
+def shop_pod(name: str, requests: str = "cpu=1", limits: str = "", **more: Any):
     return with_defaults(
         as_pod(pod_manifest(f"shop/{name}", requests=requests, limits=limits, **more))
     )
@@ -46,11 +46,11 @@ def lines_of(*objects: Any, **usage: dict[str, str]) -> list[Line]:
 def test_only_pods_with_this_node_that_have_not_ended_count():
     [line] = lines_of(
         a_node("n"),
-        a_pod("a", "cpu=500m", "cpu=2", node="n", phase="Running"),
-        a_pod("b", node="n", phase="Pending"),
-        a_pod("ended", node="n", phase="Succeeded"),
-        a_pod("failed", node="n", phase="Failed"),
-        a_pod("without"),
+        shop_pod("a", "cpu=500m", "cpu=2", node="n", phase="Running"),
+        shop_pod("b", node="n", phase="Pending"),
+        shop_pod("ended", node="n", phase="Succeeded"),
+        shop_pod("failed", node="n", phase="Failed"),
+        shop_pod("without"),
     )
 
     assert texts(line.requests) == {"pods": "2", "cpu": "1500m"}
@@ -62,7 +62,7 @@ def test_only_pods_with_this_node_that_have_not_ended_count():
 
 
 def test_of_pods_with_one_name_the_last_counts():
-    [counted] = counted_pods([a_pod("a", "cpu=1"), a_pod("a", "cpu=2")], {})
+    [counted] = counted_pods([shop_pod("a", "cpu=1"), shop_pod("a", "cpu=2")], {})
 
     assert texts(counted.requests) == {"cpu": "2", "pods": "1"}
 
@@ -84,7 +84,7 @@ def test_a_resize_under_way_counts_on_a_node_and_not_before():
 
 def test_pods_of_other_namespaces_are_not_free_even_if_they_are_not_shown():
     node = a_node("n")
-    pods = counted_pods([a_pod("a", node="n"), a_pod("b", node="n")], {})
+    pods = counted_pods([shop_pod("a", node="n"), shop_pod("b", node="n")], {})
     [line] = node_lines([node], pods, {}, is_shown=lambda pod: pod.name == "a")
 
     assert texts(line.requests)["cpu"] == "1"
@@ -93,7 +93,7 @@ def test_pods_of_other_namespaces_are_not_free_even_if_they_are_not_shown():
 
 
 def test_a_node_that_is_gone_is_listed_while_pods_are_bound_to_it():
-    gone, here = lines_of(a_node("n"), a_pod("a", node="gone"))
+    gone, here = lines_of(a_node("n"), shop_pod("a", node="gone"))
 
     assert (gone.name, gone.offered, gone.free, gone.is_open) == ("gone", None, None, False)
     assert texts(gone.requests)["cpu"] == "1"
@@ -121,7 +121,7 @@ def test_what_is_free_on_nodes_that_take_no_pods_is_not_in_the_total():
 
 
 def test_nodes_are_added_up_by_group():
-    lines = lines_of(a_node("a1"), a_node("a2"), a_node("b"), a_pod("x", node="a1"), a1="cpu=2")
+    lines = lines_of(a_node("a1"), a_node("a2"), a_node("b"), shop_pod("x", node="a1"), a1="cpu=2")
     groups = grouped_lines(lines, lambda line: line.name[0])
 
     assert [(line.name, line.members) for line in groups] == [("a", 2), ("b", 1)]
@@ -132,7 +132,7 @@ def test_nodes_are_added_up_by_group():
 
 def test_pods_are_added_up_by_group():
     usage = {("shop", "a1"): parsed("cpu=100m"), ("shop", "a2"): parsed("cpu=200m")}
-    pods = counted_pods([a_pod("a1", node="n"), a_pod("a2"), a_pod("b")], usage)
+    pods = counted_pods([shop_pod("a1", node="n"), shop_pod("a2"), shop_pod("b")], usage)
     groups = grouped_pods(pods, lambda each: each.pod.name[0], lambda name: Line(name=name))
 
     assert [(line.name, texts(line.requests), line.unplaced) for line in groups] == [
@@ -145,7 +145,8 @@ def test_pods_are_added_up_by_group():
 def test_the_percentages_of_a_pod_are_of_its_node():
     offers = {"n": parsed("cpu=4")}
     placed, waiting = (
-        pod_line(each, offers) for each in counted_pods([a_pod("a", node="n"), a_pod("b")], {})
+        pod_line(each, offers)
+        for each in counted_pods([shop_pod("a", node="n"), shop_pod("b")], {})
     )
 
     assert (placed.percent("cpu", placed.requests), placed.unplaced) == (25, 0)

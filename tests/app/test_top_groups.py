@@ -12,8 +12,6 @@ from support.builders.manifests import node_manifest, pod_manifest
 from support.builders.pods import a_pod
 from support.builders.random_objects import as_node, as_pod
 
-HASH = "pod-template-hash"
-
 
 def owned(kind: str, name: str, **labels: str):
     labels = {key.replace("_", "-"): value for key, value in labels.items()}

@@ -57,8 +57,8 @@ class Town:
             code, answer = self.plane.request("PUT", path, body)
         assert code == http.client.OK, answer
 
-    def offer_as_somebody_else(self, amount: str, resource: str = FOO) -> None:
-        amounts = {resource: amount}
+    def offer_as_somebody_else(self, amount: str) -> None:
+        amounts = {FOO: amount}
         path = f"/api/v1/nodes/{self.node}/status"
         self.write(path, {"status": {"capacity": amounts, "allocatable": amounts}})
 
@@ -209,7 +209,7 @@ def test_what_upstreams_advertiser_looks_after_needs_force(town):
     refused = town.run("set", town.node, f"{VM}=5")
 
     assert refused.code == 1
-    assert "cloud-api-adaptor looks after it on this node; left as it is" in refused.err
+    assert "cloud-api-adaptor sets it on this node; left as it is" in refused.err
     assert town.run("set", town.node, f"{VM}=5", "--force").code == 0
     assert town.offered(VM) == "5"
 
@@ -354,7 +354,7 @@ def test_selector_that_is_blank_is_not_every_node(words):
     ran = run_bursar("capacity", *words, "-l", " ", "--force", "--kubeconfig", "no-such-file")
 
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "bursar: --selector: no label is named, and that would be every node\n"
+    assert ran.err == "bursar: --selector: an empty selector would select every node\n"
 
 
 @pytest.mark.parametrize("words", [("set", "n"), ("set", f"{FOO}=1", f"{FOO}=2"), ("unset", "n")])

@@ -4,22 +4,22 @@ import subprocess
 
 import pytest
 
-from bursar.cli.help.completing import Asked, suggestions
+from bursar.cli.help.completing import ValueQuery, suggestions
 from bursar.cli.help.shells import kubectl_answer, shell_answer
 from support.processes.command_line import COMMAND, run_bursar
 
-ASKED: list[Asked] = []
+QUERIES: list[ValueQuery] = []
 
 
-def ask(asked: Asked) -> list[str]:
-    ASKED.append(asked)
-    return [f"{asked.values}-1", f"{asked.values}-2"]
+def find_values(query: ValueQuery) -> list[str]:
+    QUERIES.append(query)
+    return [f"{query.values}-1", f"{query.values}-2"]
 
 
 def listed(*words: str) -> list[str]:
     """The suggestions for the last of the words."""
-    ASKED.clear()
-    return [each.value for each in suggestions(words[:-1], words[-1], ask).listed]
+    QUERIES.clear()
+    return [each.value for each in suggestions(words[:-1], words[-1], find_values).listed]
 
 
 def test_verbs_and_commands_of_groups():
@@ -71,30 +71,30 @@ def test_a_value_behind_an_equals_sign_is_suggested_with_its_option():
     ],
 )
 def test_paths_are_left_to_the_shell(words, paths):
-    assert suggestions(words[:-1], words[-1], ask).paths == paths
+    assert suggestions(words[:-1], words[-1], find_values).paths == paths
 
 
 @pytest.mark.parametrize(
-    ("words", "asked"),
+    ("words", "query"),
     [
-        (("queue", "--context", ""), Asked("contexts", None, "", None)),
+        (("queue", "--context", ""), ValueQuery("contexts", None, "", None)),
         (
             ("queue", "--kubeconfig", "k", "--context", "c", "-n", ""),
-            Asked("namespaces", "k", "c", None),
+            ValueQuery("namespaces", "k", "c", None),
         ),
-        (("explain", "pod", "-n", "shop", ""), Asked("pods", None, "", "shop")),
-        (("explain", "pod", "-nshop", ""), Asked("pods", None, "", "shop")),
-        (("explain", "pod", "--namespace=shop", "--", ""), Asked("pods", None, "", "shop")),
-        (("describe", "node", ""), Asked("nodes", None, "", None)),
-        (("describe", "quota", ""), Asked("quotas", None, "", None)),
-        (("describe", "no", ""), Asked("nodes", None, "", None)),
-        (("explain", "pods", "-n", "shop", ""), Asked("pods", None, "", "shop")),
-        (("release", "web-0", "-A", ""), Asked("pods", None, "", None)),
+        (("explain", "pod", "-n", "shop", ""), ValueQuery("pods", None, "", "shop")),
+        (("explain", "pod", "-nshop", ""), ValueQuery("pods", None, "", "shop")),
+        (("explain", "pod", "--namespace=shop", "--", ""), ValueQuery("pods", None, "", "shop")),
+        (("describe", "node", ""), ValueQuery("nodes", None, "", None)),
+        (("describe", "quota", ""), ValueQuery("quotas", None, "", None)),
+        (("describe", "no", ""), ValueQuery("nodes", None, "", None)),
+        (("explain", "pods", "-n", "shop", ""), ValueQuery("pods", None, "", "shop")),
+        (("release", "web-0", "-A", ""), ValueQuery("pods", None, "", None)),
     ],
 )
-def test_values_of_a_cluster(words, asked):
-    assert listed(*words) == [f"{asked.values}-1", f"{asked.values}-2"]
-    assert [asked] == ASKED
+def test_values_of_a_cluster(words, query):
+    assert listed(*words) == [f"{query.values}-1", f"{query.values}-2"]
+    assert [query] == QUERIES
 
 
 def test_one_name_is_enough_for_a_command_that_takes_one():

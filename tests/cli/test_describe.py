@@ -187,7 +187,7 @@ def test_objects_that_are_neither_pod_nor_node_are_passed_over_with_a_word():
     ran = run_bursar("describe", "pod", "-f", "-", stdin=manifest)
 
     assert ran.code == 0
-    assert ran.err == "bursar: passed over: 1 Service\n"
+    assert ran.err == "bursar: skipped: 1 Service\n"
 
 
 def test_if_nothing_is_left_that_is_said_after_what_was_passed_over():
@@ -195,7 +195,7 @@ def test_if_nothing_is_left_that_is_said_after_what_was_passed_over():
     ran = run_bursar("describe", "pod", "-f", "-", stdin=widget)
 
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "bursar: passed over: 1 Widget.example.com\nbursar: -: no pod\n"
+    assert ran.err == "bursar: skipped: 1 Widget.example.com\nbursar: -: no pod\n"
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_workloads_are_not_counted_and_that_is_said():
     ran = described("native", "-o", "json", stdin=MANIFESTS + WORKLOAD)
 
     assert json.loads(ran.out)[0]["used"] == {"count/pods": "1", "pods": "0"}
-    assert ran.err == "bursar: passed over: 1 Deployment\n"
+    assert ran.err == "bursar: skipped: 1 Deployment\n"
 
 
 def test_metrics_of_the_same_cluster_are_not_mentioned():

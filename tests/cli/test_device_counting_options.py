@@ -47,7 +47,7 @@ def test_other_sources_come_from_the_agents_file(tmp_path):
 def test_files_that_mean_nothing_to_quotas_are_refused(tmp_path):
     file = tmp_path / "sources.yaml"
     file.write_text(CARDS.replace("KIND", "my_card"))
-    with pytest.raises(click.UsageError, match="no quota can list 'my_card/cards'; say chargedAs"):
+    with pytest.raises(click.UsageError, match="no quota can list 'my_card/cards'; set chargedAs"):
         counting("--count-devices", "--device-sources", str(file))
     with pytest.raises(BadInputError, match="No such file"):
         counting("--count-devices", "--device-sources", str(tmp_path / "none.yaml"))

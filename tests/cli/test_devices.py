@@ -18,7 +18,7 @@ HEADS = (
 )
 
 
-def a_pod(name, annotation, *, node="n1", asks="nvidia.com/gpu", phase="Running", key=ALLOCATED):
+def gpu_pod(name, annotation, *, node="n1", asks="nvidia.com/gpu", phase="Running", key=ALLOCATED):
     pod = annotated_pod(name, annotation, asks={asks: "1"})
     pod["metadata"]["annotations"] = {key: annotation}
     pod["spec"]["nodeName"], pod["status"]["phase"] = node, phase
@@ -154,7 +154,7 @@ def test_namespace_and_node_narrow_what_is_shown():
 
 
 def test_long_table_is_as_a_short_one():
-    pods = [a_pod(f"p{n:04}", a_gpu(f"GPU-{n}")) for n in range(600)]
+    pods = [gpu_pod(f"p{n:04}", a_gpu(f"GPU-{n}")) for n in range(600)]
     short = run_on(*pods[:3])
     long = run_on(*pods)
 
@@ -193,7 +193,7 @@ def test_free_lists_what_nobody_has():
 
 def test_free_as_document_and_where_there_is_none():
     found = run_on(a_device("n1", "GPU-1"), words=("--free", "-o", "json"))
-    none = run_on(a_pod("a", a_gpu("GPU-1")), words=("--free", "--node", "n1"))
+    none = run_on(gpu_pod("a", a_gpu("GPU-1")), words=("--free", "--node", "n1"))
 
     (idle,) = json.loads(found.out)
     assert (idle["device"], idle["inventory"]["kind"]) == ("GPU-1", "gpu")
@@ -240,7 +240,7 @@ def test_nothing_found_is_an_empty_document():
 
 
 def test_check_fails_where_sources_disagree():
-    pods = (a_pod("a", a_gpu("GPU-1")), a_pod("b", a_gpu("GPU-1")))
+    pods = (gpu_pod("a", a_gpu("GPU-1")), gpu_pod("b", a_gpu("GPU-1")))
 
     assert run_on(*pods).code == 0
     assert run_on(*pods, words=("--check",)).code == 1
@@ -251,10 +251,10 @@ def test_check_finds_what_two_have_whoever_says_so():
     def stated(name):
         device = {"name": "nvidia.com/gpu", "resources": [{"resourceID": "GPU-1"}]}
         status = {"name": "main", "allocatedResourcesStatus": [device]}
-        pod = a_pod(name, "{}")
+        pod = gpu_pod(name, "{}")
         return pod | {"status": {"phase": "Running", "containerStatuses": [status]}}
 
-    ran = run_on(stated("a"), stated("b"), a_pod("c", a_gpu("GPU-1")), words=("--check",))
+    ran = run_on(stated("a"), stated("b"), gpu_pod("c", a_gpu("GPU-1")), words=("--check",))
 
     assert ran.code == 1
     assert [line[-1].count("also held by") for line in stripped(ran)[1:]] == [1, 1, 1]
@@ -262,14 +262,14 @@ def test_check_finds_what_two_have_whoever_says_so():
 
 def test_vendor_in_an_annotation_does_not_make_it_another_device():
     spoof = json.dumps({"gpu": [{"id": "GPU-1", "vendor": "huawei"}]})
-    ran = run_on(a_pod("a", a_gpu("GPU-1")), a_pod("b", spoof), words=("--check", *WIDE))
+    ran = run_on(gpu_pod("a", a_gpu("GPU-1")), gpu_pod("b", spoof), words=("--check", *WIDE))
 
     assert ran.code == 1
     assert {line[4] for line in stripped(ran)[1:]} == {"nvidia.com/gpu"}
 
 
 def test_device_that_only_an_init_container_asks_for_is_shown():
-    pod = a_pod("a", a_gpu("GPU-1"), asks="example.com/other")
+    pod = gpu_pod("a", a_gpu("GPU-1"), asks="example.com/other")
     prep = {"name": "prep", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     pod["spec"]["initContainers"] = [prep]
     ran = run_on(pod, words=("--check", *WIDE))
@@ -279,7 +279,7 @@ def test_device_that_only_an_init_container_asks_for_is_shown():
 
 def test_more_devices_than_asked_for_are_not_shown():
     eight = json.dumps({"gpu": [{"id": f"GPU-{number}"} for number in range(8)]})
-    ran = run_on(a_pod("a", eight), words=("--check", *WIDE))
+    ran = run_on(gpu_pod("a", eight), words=("--check", *WIDE))
 
     assert ran.code == 1
     assert [line[5] for line in stripped(ran)[1:]] == ["GPU-0", "-"]
@@ -287,7 +287,7 @@ def test_more_devices_than_asked_for_are_not_shown():
 
 
 def test_ended_pods_have_nothing_and_disagree_with_nobody():
-    pods = (a_pod("a", a_gpu("GPU-1"), phase="Succeeded"), a_pod("b", a_gpu("GPU-1")))
+    pods = (gpu_pod("a", a_gpu("GPU-1"), phase="Succeeded"), gpu_pod("b", a_gpu("GPU-1")))
     ran = run_on(*pods, words=("--check",))
 
     assert ran.code == 0
@@ -303,7 +303,7 @@ def test_lists_of_devices_and_claims_are_opened():
         "kind": "DeviceList",
         "items": [{"metadata": {"name": "n1"}, "spec": {"devices": []}}],
     }
-    body = "\n---\n".join(json.dumps(each) for each in (listed, a_pod("a", a_gpu("GPU-1"))))
+    body = "\n---\n".join(json.dumps(each) for each in (listed, gpu_pod("a", a_gpu("GPU-1"))))
     ran = run_bursar("devices", "-f", "-", stdin=body.encode())
 
     assert "is not a device of this node" in ran.out
@@ -321,7 +321,7 @@ def test_claims_of_all_versions_are_read(version):
             "reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}],
         },
     }
-    ran = run_on(a_pod("a", "{}"), claim)
+    ran = run_on(gpu_pod("a", "{}"), claim)
 
     assert (ran.err, stripped(ran)[1][4:6]) == ("", ["d.example", "p/0"])
 
@@ -329,16 +329,16 @@ def test_claims_of_all_versions_are_read(version):
 def test_other_kinds_are_passed_over_with_a_word():
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     foreign = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}
-    ran = run_on(a_pod("a", a_gpu("GPU-1")), other, foreign, foreign)
+    ran = run_on(gpu_pod("a", a_gpu("GPU-1")), other, foreign, foreign)
 
     assert ran.code == 0
-    assert ran.err == "bursar: passed over: 1 ConfigMap, 2 Thing.example.com\n"
+    assert ran.err == "bursar: skipped: 1 ConfigMap, 2 Thing.example.com\n"
 
 
 def test_entry_of_an_inventory_that_cannot_be_read_is_told():
     device = a_device("n1", "GPU-1")
     device["spec"]["devices"].append({"minor": 4})
-    ran = run_on(device, a_pod("a", a_gpu("GPU-1")))
+    ran = run_on(device, gpu_pod("a", a_gpu("GPU-1")))
 
     assert ran.code == 0
     assert "devices.scheduling.koordinator.sh n1: spec.devices[1]: no type" in ran.err
@@ -359,7 +359,7 @@ sources:
       gpu: {resource: nvidia.com/gpu, askedBy: [nvidia.com/gpu], percent: [nvidia.com/gpucores]}
 """
     )
-    pod = a_pod("a", "GPU-1,NVIDIA,3000,30:;", key="hami.io/vgpu-devices-allocated")
+    pod = gpu_pod("a", "GPU-1,NVIDIA,3000,30:;", key="hami.io/vgpu-devices-allocated")
     ran = run_on(pod, words=("--sources", str(table), *WIDE))
 
     assert stripped(ran)[1][3:9] == ["main", "nvidia.com/gpu", "GPU-1", "-", "30%", "hami"]
@@ -377,7 +377,7 @@ sources:
 """
     )
     half = {"gpu": [{"id": "GPU-1", "resources": {"koordinator.sh/gpu-core": "50"}}]}
-    pod = a_pod("a", json.dumps(half))
+    pod = gpu_pod("a", json.dumps(half))
     pod["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"] = "GPU-1,30:;"
     ran = run_on(pod, words=("--sources", str(table), "--check", *WIDE))
 
@@ -392,9 +392,9 @@ sources:
 def test_control_characters_of_tenants_do_not_reach_the_terminal():
     evil = "\x1b[2J\x9b2J"
     pods = (
-        a_pod("a", json.dumps({"gpu": [{"minor": 0, "id": f"GPU{evil}"}]})),
-        a_pod("b", json.dumps({f"gpu{evil}": [{"minor": 0, "id": "x"}]})),
-        a_pod("c", f"{{{evil}"),
+        gpu_pod("a", json.dumps({"gpu": [{"minor": 0, "id": f"GPU{evil}"}]})),
+        gpu_pod("b", json.dumps({f"gpu{evil}": [{"minor": 0, "id": "x"}]})),
+        gpu_pod("c", f"{{{evil}"),
     )
     for words in ((), ("-o", "wide"), ("-o", "json"), ("-o", "yaml")):
         ran = run_on(*pods, words=words)
@@ -410,10 +410,10 @@ def test_control_characters_of_tenants_do_not_reach_the_terminal():
     ("words", "complaint"),
     [
         (("-n", "a", "-A"), "-n is for one namespace, -A for all"),
-        (("--free", "-n", "a"), "--free is about nodes"),
-        (("--free", "--check"), "--free is about nodes"),
+        (("--free", "-n", "a"), "--free lists devices of nodes; it excludes -n and --check"),
+        (("--free", "--check"), "--free lists devices of nodes; it excludes -n and --check"),
         (("--context", "c", "-f", "x"), "-f and -k read files"),
-        (("--socket", "a", "--pod-resources", "b"), "give one"),
+        (("--socket", "a", "--pod-resources", "b"), "exclude each other"),
         (("-o", "pod-resources"), "-o pod-resources is for an answer of --socket"),
     ],
 )
@@ -453,8 +453,8 @@ def test_dump_that_is_no_answer_is_refused(tmp_path):
 
 def test_node_of_an_answer_must_be_certain():
     words = ("--pod-resources", str(KUBELET))
-    lost = run_on(a_pod("a", a_gpu("GPU-1")), words=words)
-    named = run_on(a_pod("a", a_gpu("GPU-1")), words=(*words, "--node", "n1"))
+    lost = run_on(gpu_pod("a", a_gpu("GPU-1")), words=words)
+    named = run_on(gpu_pod("a", a_gpu("GPU-1")), words=(*words, "--node", "n1"))
 
     assert lost.code == 2
     assert lost.err == ("bursar: the node of kubelet's answer is not certain; give --node\n")
@@ -471,7 +471,7 @@ def test_answer_beside_a_single_inventory_is_of_its_node():
 
 
 def test_pod_that_is_none_is_named():
-    broken = a_pod("a", a_gpu("GPU-1"))
+    broken = gpu_pod("a", a_gpu("GPU-1"))
     broken["spec"]["containers"] = 5
     ran = run_on(broken)
 

@@ -31,8 +31,8 @@ metadata: {name: n1}
 """
 
 
-def dumped(*arguments: str, stdin: str = OTHERS) -> list[str]:
-    ran = run_bursar("dump", "-f", "-", "-o", "json", *arguments, stdin=stdin.encode())
+def dumped(*arguments: str) -> list[str]:
+    ran = run_bursar("dump", "-f", "-", "-o", "json", *arguments, stdin=OTHERS.encode())
     assert ran.code == 0, ran.err
     assert "hunter2" not in ran.out
     found = json.loads(ran.out)

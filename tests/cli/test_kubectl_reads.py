@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from assets import ensure
-from cli.test_manifests import printed
 from cli.test_peerpod import run
 from support.builders.peer_pods import a_peer_pod, main
 from support.faults.ambiguous_yaml import NASTY
+from support.install.printed import printed
 
 pytestmark = pytest.mark.integration
 

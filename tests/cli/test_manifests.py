@@ -10,23 +10,14 @@ from click.testing import CliRunner
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.install.manifests import PARTS, manifests
+from support.install.printed import printed, printed_objects
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 
 
-def printed(*arguments):
-    ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
-    assert ran.exception is None, ran.exception
-    return ran.stdout
-
-
-def documents(*arguments):
-    return list(yaml.safe_load_all(printed(*arguments)))
-
-
 def kinds(*arguments):
-    return [document["kind"] for document in documents(*arguments)]
+    return [document["kind"] for document in printed_objects(*arguments)]
 
 
 def test_without_a_part_all_that_gating_without_a_webhook_needs_is_printed():
@@ -97,7 +88,7 @@ def test_an_aaq_object_is_refused_if_its_gate_needs_a_newer_version(tmp_path):
 def test_an_account_has_all_its_permissions_before_its_process_starts():
     rights = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}
     parts = [part for part in reversed(PARTS) if part != "removal"]
-    found = documents(*parts, "--image", "example.com/bursar")
+    found = printed_objects(*parts, "--image", "example.com/bursar")
     started = set()
 
     for each in found:
@@ -114,7 +105,7 @@ def test_both_formats_say_the_same():
     as_json = json.loads(printed("rbac", "policies", "webhooks", "crds", "-o", "json"))
 
     assert (as_json["apiVersion"], as_json["kind"]) == ("v1", "List")
-    assert as_json["items"] == documents("rbac", "policies", "webhooks", "crds")
+    assert as_json["items"] == printed_objects("rbac", "policies", "webhooks", "crds")
 
 
 def test_yaml_repeats_rather_than_refers():
@@ -146,7 +137,9 @@ def test_a_selector_is_written_as_objects_carry_it():
 
 def test_an_empty_selector_means_all_namespaces_but_two():
     (binding,) = [
-        d for d in documents("policies", "-l", "") if d["kind"] == "MutatingAdmissionPolicyBinding"
+        d
+        for d in printed_objects("policies", "-l", "")
+        if d["kind"] == "MutatingAdmissionPolicyBinding"
     ]
     (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
 
@@ -154,28 +147,28 @@ def test_an_empty_selector_means_all_namespaces_but_two():
 
 
 def test_without_cluster_quotas_their_definitions_are_left_out():
-    names = [d["metadata"]["name"] for d in documents("crds", "--without-cluster-quota")]
+    names = [d["metadata"]["name"] for d in printed_objects("crds", "--without-cluster-quota")]
 
     assert "applicationawareresourcequotas.aaq.kubevirt.io" in names
     assert not any("clusterresourcequotas" in name for name in names)
 
 
 def test_what_is_printed_by_default_refuses_growth_that_no_quota_is_asked_about():
-    kept = [d["metadata"]["name"] for d in documents()]
+    kept = [d["metadata"]["name"] for d in printed_objects()]
 
     assert kept.count("refuse-growth.bursar.io") == 2
 
 
 def test_the_scope_of_pods_is_kept_beside_webhooks_too():
-    kept = [d["metadata"]["name"] for d in documents("webhooks")]
+    kept = [d["metadata"]["name"] for d in printed_objects("webhooks")]
 
     assert kept.count("keep-scope.bursar.io") == kept.count("keep-cluster-scope.bursar.io") == 2
 
 
 def test_switches_reach_their_part():
-    grown = [d["metadata"]["name"] for d in documents("policies", "--resizes=allow")]
-    both = [d["metadata"]["name"] for d in documents("policies", "webhooks")]
-    validating = documents("webhooks", "--configuration-exists")[1]
+    grown = [d["metadata"]["name"] for d in printed_objects("policies", "--resizes=allow")]
+    both = [d["metadata"]["name"] for d in printed_objects("policies", "webhooks")]
+    validating = printed_objects("webhooks", "--configuration-exists")[1]
 
     assert "refuse-growth.bursar.io" not in grown
     assert "refuse-growth.bursar.io" not in both, "the webhook asks about growth"
@@ -186,7 +179,7 @@ def test_switches_reach_their_part():
 def test_certificates_and_address_go_into_the_webhooks(tmp_path):
     bundle = tmp_path / "ca.crt"
     bundle.write_text(CERTIFICATE)
-    mutating, *_ = documents(
+    mutating, *_ = printed_objects(
         "webhooks", "--ca-bundle", str(bundle), "--url", "https://127.0.0.1:9443"
     )
 
@@ -199,12 +192,12 @@ def test_certificates_and_address_go_into_the_webhooks(tmp_path):
 def test_the_bound_of_waiting_pods_is_a_policy_with_and_without_webhooks():
     name = "limit-waiting-pods.bursar.io"
     for parts in (["policies"], ["webhooks"], ["policies", "webhooks"]):
-        assert [d["metadata"]["name"] for d in documents(*parts)].count(name) == 2
+        assert [d["metadata"]["name"] for d in printed_objects(*parts)].count(name) == 2
 
 
 def test_another_bound_of_waiting_pods_is_an_option_of_the_controller():
     def arguments(*options):
-        [found] = [d for d in documents("controller", *options) if d["kind"] == "Deployment"]
+        [found] = [d for d in printed_objects("controller", *options) if d["kind"] == "Deployment"]
         return found["spec"]["template"]["spec"]["containers"][0]["args"]
 
     assert "--waiting-pods-max=7" in arguments("--waiting-pods-max", "7")
@@ -213,19 +206,19 @@ def test_another_bound_of_waiting_pods_is_an_option_of_the_controller():
 
 def test_a_selector_of_all_namespaces_is_empty_and_present_in_webhooks():
     """E-OP-12, E-OP-14: AAQ's own tests compare the first webhook with the AAQ object."""
-    mutating, validating, *_ = documents("webhooks", "--selector", "")
+    mutating, validating, *_ = printed_objects("webhooks", "--selector", "")
     assert mutating["webhooks"][0]["namespaceSelector"] == {}
     about_pods = [each for each in validating["webhooks"] if "pod" in each["name"]]
     assert [each["namespaceSelector"] for each in about_pods] == [{}, {}]
 
-    mutating, *_ = documents("webhooks", "--selector", "team in (a)")
+    mutating, *_ = printed_objects("webhooks", "--selector", "team in (a)")
     [chosen] = mutating["webhooks"][0]["namespaceSelector"]["matchExpressions"]
     assert chosen == {"key": "team", "operator": "In", "values": ["a"]}
 
 
 def test_copies_with_the_use_of_all_namespaces_are_an_option_of_the_controller():
     def arguments(*options):
-        [found] = [d for d in documents("controller", *options) if d["kind"] == "Deployment"]
+        [found] = [d for d in printed_objects("controller", *options) if d["kind"] == "Deployment"]
         return found["spec"]["template"]["spec"]["containers"][0]["args"]
 
     assert "--applied-quotas=all" in arguments("--applied-quotas", "all")
@@ -233,7 +226,7 @@ def test_copies_with_the_use_of_all_namespaces_are_an_option_of_the_controller()
 
 
 def test_peer_pods_are_a_part_of_their_own():
-    runtime_class, *_, webhook = documents(
+    runtime_class, *_, webhook = printed_objects(
         *("peerpods", "--runtime-class", "kata-gpu", "--node-label", "gpu=yes"),
         *("--url", "https://127.0.0.1:9443", "-n", "home"),
     )
@@ -248,17 +241,17 @@ def test_peer_pods_are_a_part_of_their_own():
 def test_naming_the_default_class_changes_nothing():
     parts = ("controller", "webhook", "peerpods")
 
-    assert documents(*parts, "--runtime-class", "kata-remote") == documents(*parts)
-    assert documents(*parts, "--runtime-class", "kata-gpu") != documents(*parts)
+    assert printed_objects(*parts, "--runtime-class", "kata-remote") == printed_objects(*parts)
+    assert printed_objects(*parts, "--runtime-class", "kata-gpu") != printed_objects(*parts)
 
 
 def test_the_class_of_peer_pods_is_as_said_or_left_out():
     said = ("--handler=kata", "--overhead-cpu=100m", "--overhead-memory=64Mi")
-    runtime_class, *rest = documents("peerpods", *said)
+    runtime_class, *rest = printed_objects("peerpods", *said)
 
     assert runtime_class["handler"] == "kata"
     assert runtime_class["overhead"] == {"podFixed": {"cpu": "100m", "memory": "64Mi"}}
-    assert documents("peerpods", "--without-runtime-class") == rest
+    assert printed_objects("peerpods", "--without-runtime-class") == rest
 
 
 @pytest.mark.parametrize(
@@ -277,8 +270,10 @@ def test_a_class_that_the_api_would_refuse_is_a_usage_error(option, complaint):
 
 
 def test_peer_pods_are_sent_all_together_or_left_to_a_policy():
-    *_, webhook = documents("peerpods", "--all-pods")
-    *_, policy, _ = documents("peerpods", "--without-webhook", "--vm-resource", "example.com/vm")
+    *_, webhook = printed_objects("peerpods", "--all-pods")
+    *_, policy, _ = printed_objects(
+        "peerpods", "--without-webhook", "--vm-resource", "example.com/vm"
+    )
 
     assert "matchConditions" not in webhook["webhooks"][0]
     assert policy["kind"] == "MutatingAdmissionPolicy"
@@ -286,7 +281,7 @@ def test_peer_pods_are_sent_all_together_or_left_to_a_policy():
 
 
 def test_beside_upstreams_webhook_only_policies_are_brought():
-    kinds = {each["kind"] for each in documents("peerpods", "--upstream-webhook")}
+    kinds = {each["kind"] for each in printed_objects("peerpods", "--upstream-webhook")}
     assert kinds == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
     both = ["peerpods", "--upstream-webhook", "--without-webhook"]
@@ -357,7 +352,7 @@ def test_a_namespace_of_kubevirt_that_is_none_is_refused():
 def test_the_controller_may_read_vms_and_change_nothing_of_them():
     [rule] = [
         rule
-        for document in documents("rbac")
+        for document in printed_objects("rbac")
         for rule in document.get("rules", [])
         if rule.get("apiGroups") == ["kubevirt.io"]
     ]
@@ -371,7 +366,7 @@ def test_the_controller_may_read_vms_and_change_nothing_of_them():
 def arguments_of(name, *options):
     (deployment,) = [
         each
-        for each in documents("controller", "webhook", *options)
+        for each in printed_objects("controller", "webhook", *options)
         if each["kind"] == "Deployment" and each["metadata"]["name"] == name
     ]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -406,7 +401,7 @@ def test_the_processes_are_started_as_the_other_parts_need_it():
 def test_with_cert_manager_the_webhooks_ask_for_its_ca():
     annotated = [
         document["metadata"]["annotations"]
-        for document in documents("webhooks", "peerpods", "--cert-manager")
+        for document in printed_objects("webhooks", "peerpods", "--cert-manager")
         if document["kind"].endswith("WebhookConfiguration")
     ]
 
@@ -415,7 +410,7 @@ def test_with_cert_manager_the_webhooks_ask_for_its_ca():
 
 
 def test_the_certificates_and_monitors_are_those_of_the_namespace():
-    found = documents("certificates", "monitoring", "-n", "q")
+    found = printed_objects("certificates", "monitoring", "-n", "q")
 
     assert {each["metadata"]["namespace"] for each in found} == {"q"}
     assert [each["kind"] for each in found] == [
@@ -427,7 +422,7 @@ def test_the_certificates_and_monitors_are_those_of_the_namespace():
 def test_with_the_operator_there_is_a_monitor_for_it():
     found = [
         each["metadata"]["name"]
-        for each in documents("monitoring", "operator", "--image=b:1")
+        for each in printed_objects("monitoring", "operator", "--image=b:1")
         if each["kind"] == "ServiceMonitor"
     ]
 
@@ -435,7 +430,7 @@ def test_with_the_operator_there_is_a_monitor_for_it():
 
 
 def test_the_dashboard_is_a_config_map_that_grafana_finds():
-    [found] = documents("dashboard", "-n", "q")
+    [found] = printed_objects("dashboard", "-n", "q")
 
     assert (found["kind"], found["metadata"]["namespace"]) == ("ConfigMap", "q")
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
@@ -443,8 +438,10 @@ def test_the_dashboard_is_a_config_map_that_grafana_finds():
 
 
 def test_prometheus_shows_its_own_token_and_there_is_a_role_for_it():
-    monitors = [each for each in documents("monitoring") if each["kind"] == "ServiceMonitor"]
-    [role] = [each for each in documents("rbac") if each["metadata"]["name"].endswith("-reader")]
+    monitors = [each for each in printed_objects("monitoring") if each["kind"] == "ServiceMonitor"]
+    [role] = [
+        each for each in printed_objects("rbac") if each["metadata"]["name"].endswith("-reader")
+    ]
 
     assert [each["spec"]["endpoints"][0]["bearerTokenFile"] for each in monitors] == [
         "/var/run/secrets/kubernetes.io/serviceaccount/token"

@@ -1,13 +1,12 @@
 """The options of `bursar operator`, and its part of `bursar manifests`."""
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from bursar.app.certificates.aaq_names import TLS_SECRET
-from bursar.cli.install.manifests import manifests
 from bursar.cli.processes.controller import controller
 from bursar.cli.processes.operator import operator
+from support.install.printed import printed_objects
 
 RUN = {"Deployment", "ServiceAccount", "ClusterRole", "Role"}
 
@@ -27,12 +26,6 @@ def chosen(*arguments, command=operator, **environment):
     processes = Chosen()
     ran = CliRunner().invoke(command, arguments, obj=processes, env=environment)
     return ran, processes.settings
-
-
-def printed(*arguments):
-    ran = CliRunner().invoke(manifests, ["operator", *arguments], standalone_mode=False)
-    assert ran.exception is None, ran.exception
-    return list(yaml.safe_load_all(ran.stdout))
 
 
 def test_settings_are_those_of_the_options():
@@ -69,7 +62,11 @@ def test_the_controller_takes_tls_from_its_environment():
 
 
 def test_the_deployment_starts_with_options_that_the_command_has():
-    (deployment,) = [each for each in printed("--image", "b:2") if each["kind"] == "Deployment"]
+    (deployment,) = [
+        each
+        for each in printed_objects("operator", "--image", "b:2")
+        if each["kind"] == "Deployment"
+    ]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     verb, *arguments = container["args"]
     ran, settings = chosen(*arguments)
@@ -81,7 +78,8 @@ def test_the_deployment_starts_with_options_that_the_command_has():
 def test_the_operator_writes_only_objects_that_are_named():
     """Except that RBAC cannot name what is created, and what other roles permit anyway."""
     role, home = (
-        next(each for each in printed() if each["kind"] == kind) for kind in ("ClusterRole", "Role")
+        next(each for each in printed_objects("operator") if each["kind"] == kind)
+        for kind in ("ClusterRole", "Role")
     )
     free = {
         (each["apiGroups"][0], resource, verb)
@@ -102,7 +100,7 @@ def test_the_operator_writes_only_objects_that_are_named():
 
 
 def test_the_part_is_complete_in_itself():
-    found = printed("-n", "home")
+    found = printed_objects("operator", "-n", "home")
 
     assert {each["kind"] for each in found} >= RUN
     places = {each["metadata"].get("namespace") for each in found}

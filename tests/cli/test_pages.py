@@ -208,3 +208,23 @@ def test_the_manual_page_can_be_formatted():
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "describe pod" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *((f"top {each}", "Default: that of the context") for each in ("pods", "quotas")),
+        *((each, "Default: that of the context") for each in ("describe pod", "queue")),
+        *((f"top {each}", "Default: all.") for each in ("devices", "licences", "namespaces")),
+        *((f"top {each}", "Default: all.") for each in ("nodes", "peerpods")),
+        *(
+            (each, "No effect: nodes have no namespace.")
+            for each in ("describe node", "capacity get")
+        ),
+    ],
+)
+def test_help_of_n_says_which_namespaces_are_shown_without_it(name, words):
+    command = dict(FOUND)[name]
+    option = next(each for each in command.params if "--namespace" in each.opts)
+
+    assert words in (option.help or "")

@@ -1,7 +1,6 @@
 """`bursar peerpod` with files: what it reads and prints. Decisions are tested with the core."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,10 @@ from bursar.cli.peerpods.peerpod import peerpod
 from bursar.wire.documents.stream import read_documents
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, a_peer_pod, main
 from support.faults.ambiguous_yaml import NASTY
+from support.processes.command_line import Ran
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "peerpods"
 POD = str(EXAMPLES / "pod.yaml")
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
 
 
 def run(*arguments: str, stdin: Any = "") -> Ran:

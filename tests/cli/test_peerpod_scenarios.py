@@ -46,7 +46,7 @@ def a_file(tmp_path):
     return written
 
 
-def a_pod(**annotations: object) -> dict[str, object]:
+def kata_pod(**annotations: object) -> dict[str, object]:
     return a_peer_pod(
         main(), annotations={f"{KATA}{key}": str(value) for key, value in annotations.items()}
     )
@@ -59,12 +59,12 @@ def a_pod(**annotations: object) -> dict[str, object]:
     ("pod", "as_upstream", "best"),
     [
         pytest.param(
-            a_pod(default_vcpus=2, default_memory=12288), "mx2-2x16", "mx2-2x16", id="E4 both"
+            kata_pod(default_vcpus=2, default_memory=12288), "mx2-2x16", "mx2-2x16", id="E4 both"
         ),
-        pytest.param(a_pod(default_vcpus=4), "bx2-2x8", "bx2-4x16", id="E5 vcpus only"),
-        pytest.param(a_pod(default_memory=7168), "bx2-2x8", "bx2-2x8", id="E6 memory only"),
-        pytest.param(a_pod(), "bx2-2x8", "bx2-2x8", id="E7 no annotations"),
-        pytest.param(a_pod(machine_type="cx2-2x4"), "cx2-2x4", "cx2-2x4", id="E8 IBM"),
+        pytest.param(kata_pod(default_vcpus=4), "bx2-2x8", "bx2-4x16", id="E5 vcpus only"),
+        pytest.param(kata_pod(default_memory=7168), "bx2-2x8", "bx2-2x8", id="E6 memory only"),
+        pytest.param(kata_pod(), "bx2-2x8", "bx2-2x8", id="E7 no annotations"),
+        pytest.param(kata_pod(machine_type="cx2-2x4"), "cx2-2x4", "cx2-2x4", id="E8 IBM"),
     ],
 )
 def test_e4_to_e8_the_type_that_comes_of_annotations(pod, as_upstream, best):
@@ -81,7 +81,7 @@ def test_e4_to_e8_the_type_that_comes_of_annotations(pod, as_upstream, best):
 def test_e8_a_type_of_azure_that_a_pod_names(a_file, mode, word, code):
     """It is smaller than the pod's own annotations; upstream says nothing about that."""
     asks = ("-f", "-", "--catalogue", a_file(AZURE), "--mode", mode)
-    pod = a_pod(machine_type="Standard_DC2as_v5", default_vcpus=4, default_memory=16384)
+    pod = kata_pod(machine_type="Standard_DC2as_v5", default_vcpus=4, default_memory=16384)
     [answer] = chosen(*asks, stdin=pod, code=code)
 
     assert answer["instance"] == "Standard_DC2as_v5"
@@ -100,7 +100,7 @@ def test_e8_a_type_of_azure_that_a_pod_names(a_file, mode, word, code):
 )
 def test_e9_a_type_that_is_not_in_the_list(a_file, types, name):
     asks = ("-f", "-", "--catalogue", a_file(types), "--default", "bx2-2x8")
-    pod = a_pod(machine_type=name)
+    pod = kata_pod(machine_type=name)
     [upstream] = chosen(*asks, "--mode", "upstream", stdin=pod, code=1)
     [best] = chosen(*asks, stdin=pod, code=1)
 
@@ -117,7 +117,7 @@ def test_e9_a_type_that_is_not_in_the_list(a_file, types, name):
 )
 def test_e10_and_e11_nothing_in_the_list_is_large_enough(a_file, vcpus, memory):
     asks = ("-f", "-", "--catalogue", a_file(IBM), "--default", "bx2-2x8")
-    pod = a_pod(default_vcpus=vcpus, default_memory=memory)
+    pod = kata_pod(default_vcpus=vcpus, default_memory=memory)
     [upstream] = chosen(*asks, "--mode", "upstream", stdin=pod, code=1)
     [best] = chosen(*asks, stdin=pod, code=1)
 

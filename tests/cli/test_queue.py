@@ -13,7 +13,7 @@ FUTURE = "2999-01-01T00:00:00Z"
 """Patience has not ended for pods that are not created yet, so small ones may pass."""
 
 
-def a_pod(where, memory, *gates, created=FUTURE, priority=0):
+def memory_pod(where, memory, *gates, created=FUTURE, priority=0):
     facts = {"metadata": {"creationTimestamp": created}, "priority": priority}
     return pod_manifest(where, *gates, requests=f"memory={memory}", **facts)
 
@@ -25,13 +25,13 @@ def a_quota(where, memory):
 SCENE = [
     *(namespace_manifest(name, **GATED) for name in ("shop", "lab")),
     a_quota("shop/team-a", "1Gi"),
-    a_pod("shop/runs", "624Mi"),
-    a_pod("shop/fits", "10Mi", GATE, priority=1),
-    a_pod("shop/first", "490Mi", GATE),
-    a_pod("shop/second", "500Mi", GATE),
-    a_pod("shop/third", "2Gi", GATE),
-    a_pod("shop/two-gates", "1Mi", GATE, "theirs"),
-    a_pod("lab/free", "1Mi", GATE),
+    memory_pod("shop/runs", "624Mi"),
+    memory_pod("shop/fits", "10Mi", GATE, priority=1),
+    memory_pod("shop/first", "490Mi", GATE),
+    memory_pod("shop/second", "500Mi", GATE),
+    memory_pod("shop/third", "2Gi", GATE),
+    memory_pod("shop/two-gates", "1Mi", GATE, "theirs"),
+    memory_pod("lab/free", "1Mi", GATE),
 ]
 
 
@@ -146,7 +146,7 @@ def test_a_namespace_narrows_what_is_shown_and_not_the_positions():
 
 
 def test_a_pod_that_does_not_say_when_it_was_created_has_no_age():
-    scene = [namespace_manifest("shop", **GATED), a_pod("shop/p", "1Mi", GATE, created=None)]
+    scene = [namespace_manifest("shop", **GATED), memory_pod("shop/p", "1Mi", GATE, created=None)]
 
     assert listed(scene=scene)[0]["created"] is None
     assert "<unknown>" in queued(scene=scene).out
@@ -162,19 +162,23 @@ def test_a_pod_that_does_not_say_when_it_was_created_has_no_age():
     ids=str,
 )
 def test_pods_are_held_back_where_the_selector_says(arguments, reason):
-    scene = [namespace_manifest("x", team=""), a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi", GATE)]
+    scene = [
+        namespace_manifest("x", team=""),
+        a_quota("x/q", "1Mi"),
+        memory_pod("x/p", "2Mi", GATE),
+    ]
 
     assert [pod["reason"] for pod in listed(*arguments, scene=scene)] == [reason]
 
 
 def test_a_namespace_nobody_describes_holds_its_pods_back():
-    scene = [a_quota("x/q", "1Mi"), a_pod("x/p", "2Mi", GATE)]
+    scene = [a_quota("x/q", "1Mi"), memory_pod("x/p", "2Mi", GATE)]
 
     assert [pod["reason"] for pod in listed(scene=scene)] == ["QuotaTooSmall"]
 
 
 def test_where_nobody_waits_that_is_said_and_the_document_is_empty():
-    scene = [namespace_manifest("shop", **GATED), a_pod("shop/runs", "1Mi")]
+    scene = [namespace_manifest("shop", **GATED), memory_pod("shop/runs", "1Mi")]
     ran = queued("-n", "shop", scene=scene)
 
     assert (ran.code, ran.out) == (0, "")

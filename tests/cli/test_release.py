@@ -32,6 +32,7 @@ from bursar.app.quota.release.force_release import (
     stop_gating,
 )
 from bursar.cli.live_cluster import kubectls_cluster
+from bursar.core.model.pod_row import OTHER_GATES_MAX
 from bursar.core.quota.quota import GATE
 from bursar.wire.model.pod_row import PodRowDecoder
 from certificates import Authority
@@ -164,6 +165,21 @@ async def test_only_our_gate_is_taken_and_only_from_those_that_have_it(meddler):
         [FOREIGN],
         [FOREIGN],
     ]
+
+
+@pytest.mark.parametrize("index", [0, 5, OTHER_GATES_MAX, 29])
+@with_pods()
+async def test_more_gates_of_others_than_a_row_keeps_stay_as_they_are(meddler, index):
+    others = [f"example.com/gate-{number}" for number in range(30)]
+    gates = [*others[:index], GATE, *others[index:]]
+    await meddler.cluster.create(PODS, pod_manifest("many", *gates), namespace="a")
+
+    held = await meddler.let_go()
+    done = await meddler.let_go(is_gating=False)
+
+    assert "example.com/gate-9 and 20 more" in held.failed[Key("a", "many")].message
+    assert done.released == [Key("a", "many")]
+    assert await meddler.gates("many") == others
 
 
 @with_pods("p")

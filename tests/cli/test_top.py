@@ -18,7 +18,7 @@ def a_node(name, amounts):
     return a_manifest("v1", "Node", name, status={"capacity": listed(f"cpu=4 {amounts}")})
 
 
-def a_pod(name, *gates, limits=f"{VM}=1", phase="Pending", **more):
+def vm_pod(name, *gates, limits=f"{VM}=1", phase="Pending", **more):
     return pod_manifest(f"shop/{name}", *gates, limits=limits, phase=phase, **more)
 
 
@@ -26,13 +26,13 @@ SCENE = [
     a_node("n1", f"{VM}=10"),
     a_node("n2", f"{VM}=2"),
     a_node("plain", "pods=110"),
-    a_pod("a", node="n1", phase="Running"),
-    a_pod("b", node="n1"),
-    a_pod("c", node="n2", phase="Succeeded"),
-    a_pod("d", node="n2", phase="Running"),
-    a_pod("waits"),
-    a_pod("gated", "g"),
-    a_pod("ordinary", node="n1", limits="cpu=1", phase="Running"),
+    vm_pod("a", node="n1", phase="Running"),
+    vm_pod("b", node="n1"),
+    vm_pod("c", node="n2", phase="Succeeded"),
+    vm_pod("d", node="n2", phase="Running"),
+    vm_pod("waits"),
+    vm_pod("gated", "g"),
+    vm_pod("ordinary", node="n1", limits="cpu=1", phase="Running"),
 ]
 
 

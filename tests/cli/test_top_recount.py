@@ -39,7 +39,7 @@ def a_container(random: Random, name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "image": "i", "resources": resources(random), **more}
 
 
-def a_pod(random: Random, number: int) -> dict[str, Any]:
+def random_pod(random: Random, number: int) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "containers": [a_container(random, f"c{n}") for n in range(random.randint(1, 2))],
         "initContainers": [a_container(random, "setup")],
@@ -69,7 +69,7 @@ def a_cluster(random: Random) -> list[dict[str, Any]]:
         for namespace in NAMESPACES
         for number, kind in enumerate((arq_manifest, native_quota))
     ]
-    return [*nodes, *quotas, *(a_pod(random, number) for number in range(20))]
+    return [*nodes, *quotas, *(random_pod(random, number) for number in range(20))]
 
 
 def native_quota(where: str, hard: dict[str, str]) -> dict[str, Any]:

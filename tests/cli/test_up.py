@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.processes.command_line import COMMAND, run_bursar
-from support.processes.embedded_up import ended_state, grown_state
+from support.processes.embedded_up import FULL_NODE, ended_state, grown_state
 from support.until import PATIENCE_SECONDS, until_sync
 
 pytestmark = pytest.mark.slow
@@ -84,21 +84,6 @@ def test_the_example_tells_a_story(example):
     assert "memory 256Mi" in told(example, "Placed", "thumbnails")[0]
 
 
-NODE = """
-apiVersion: v1
-kind: Node
-metadata: {name: only}
-status: {capacity: {cpu: "1", memory: 1Gi, pods: "10"}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: fills-it, namespace: somewhere}
-spec:
-  containers:
-  - {name: c, image: i, resources: {requests: {cpu: 950m}}}
-"""
-
-
 def test_a_catalogue_beside_manifests_is_left_out_and_said_so():
     examples = str(Path(__file__).parents[2] / "examples" / "peerpods")
     ran = run_bursar("up", "-f", examples, "--for", "1s", "-o", "json")
@@ -158,7 +143,7 @@ def test_a_quota_says_which_of_its_names_no_counter_charges():
 
 
 def test_it_starts_with_what_the_files_hold():
-    state = grown_state(lambda state: state["pods"]["running"], "-f", "-", stdin=NODE.encode())
+    state = grown_state(lambda state: state["pods"]["running"], "-f", "-", stdin=FULL_NODE.encode())
 
     assert [node["name"] for node in state["nodes"]] == ["only"]
     assert state["pods"]["running"] == 1
@@ -207,16 +192,16 @@ metadata: {name: admin}
 
 def test_kinds_that_the_embedded_cluster_does_not_have_are_passed_over_with_a_note():
     ran = run_bursar(
-        *("up", "-f", "-", "--for", "1s", "-o", "json"), stdin=f"{CHART}---{NODE}".encode()
+        *("up", "-f", "-", "--for", "1s", "-o", "json"), stdin=f"{CHART}---{FULL_NODE}".encode()
     )
 
     assert ran.code == 0
     assert [node["name"] for node in json.loads(ran.out)["nodes"]] == ["only"]
     without = "the embedded cluster does not have this kind"
     assert ran.err.splitlines() == [
-        f"bursar up: passed over 1 HorizontalPodAutoscaler (autoscaling/v2): {without}",
-        f"bursar up: passed over 1 PersistentVolumeClaim (v1): {without}",
-        f"bursar up: passed over 2 Service (v1): {without}",
+        f"bursar up: skipped 1 HorizontalPodAutoscaler (autoscaling/v2): {without}",
+        f"bursar up: skipped 1 PersistentVolumeClaim (v1): {without}",
+        f"bursar up: skipped 2 Service (v1): {without}",
     ]
 
 
@@ -228,7 +213,7 @@ metadata: {name: none, namespace: somewhere}
 spec: {hard: {pods: "0"}}
 """
     ran = run_bursar(
-        *("up", "-f", "-", "--for", "1s", "-o", "json"), stdin=f"{NODE}---{quota}".encode()
+        *("up", "-f", "-", "--for", "1s", "-o", "json"), stdin=f"{FULL_NODE}---{quota}".encode()
     )
 
     assert ran.code == 0

@@ -9,25 +9,10 @@ from pathlib import Path
 import pytest
 
 from support.processes.command_line import COMMAND, run_bursar
-from support.processes.embedded_up import ended_state, grown_state
+from support.processes.embedded_up import FULL_NODE, ended_state, grown_state
 from support.until import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
-
-NODE = """
-apiVersion: v1
-kind: Node
-metadata: {name: only}
-status: {capacity: {cpu: "1", memory: 1Gi, pods: "10"}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: fills-it, namespace: somewhere}
-spec:
-  containers:
-  - {name: c, image: i, resources: {requests: {cpu: 950m}}}
-"""
-
 
 WORK = """
 apiVersion: v1
@@ -143,14 +128,14 @@ def test_a_cluster_is_kept_even_if_nobody_reads_on(tmp_path):
 def kept(tmp_path_factory) -> bytes:
     """The file of a cluster that was kept."""
     state = tmp_path_factory.mktemp("kept") / "state"
-    ended_state("-f", "-", "--state", str(state), "--for", "100ms", stdin=NODE.encode())
+    ended_state("-f", "-", "--state", str(state), "--for", "100ms", stdin=FULL_NODE.encode())
     return state.read_bytes()
 
 
 def test_manifests_are_not_mixed_into_a_kept_cluster(tmp_path, kept):
     state = tmp_path / "state"
     state.write_bytes(kept)
-    ran = run_bursar("up", "-f", "-", "--state", str(state), stdin=NODE.encode())
+    ran = run_bursar("up", "-f", "-", "--state", str(state), stdin=FULL_NODE.encode())
 
     assert (ran.code, ran.out) == (2, "")
     assert f"-f is for a new cluster, and {state} already holds one" in ran.err

@@ -16,24 +16,10 @@ import pytest
 
 from bursar.entry.up.embedded_cluster import OBJECTS_PER_REPORT
 from support.processes.command_line import COMMAND, run_bursar
+from support.processes.embedded_up import FULL_NODE
 from support.until import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
-
-NODE = """
-apiVersion: v1
-kind: Node
-metadata: {name: only}
-status: {capacity: {cpu: "1", memory: 1Gi, pods: "10"}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: fills-it, namespace: somewhere}
-spec:
-  containers:
-  - {name: c, image: i, resources: {requests: {cpu: 950m}}}
-"""
-
 
 A_POD = """
 ---
@@ -117,7 +103,7 @@ def test_on_a_terminal_it_ends_with_the_signal_and_with_the_time():
 
 def test_keys_work_although_manifests_come_through_standard_input(tmp_path):
     manifests = tmp_path / "manifests.yaml"
-    manifests.write_text(NODE)
+    manifests.write_text(FULL_NODE)
     with Terminal("-f", "-", stdin=manifests) as terminal:
         terminal.until(b"only")
         terminal.press(b"q")
@@ -142,7 +128,7 @@ def test_colours_go_with_no_color(is_coloured):
 
 def test_the_steps_before_the_first_frame_are_on_a_line_that_disappears(tmp_path):
     pods = tmp_path / "pods.yaml"
-    pods.write_text(NODE + "".join(map(A_POD.format, range(OBJECTS_PER_REPORT))))
+    pods.write_text(FULL_NODE + "".join(map(A_POD.format, range(OBJECTS_PER_REPORT))))
     with Terminal("-f", str(pods)) as terminal:
         terminal.until(b"\x1b[?1049h")
         before = terminal.read.decode()

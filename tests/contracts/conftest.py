@@ -17,9 +17,10 @@ import pytest
 
 from bursar.adapters.memory.plugins.limits import cluster_with_limits
 from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.app.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import EVERYTHING, Key, NotFoundError, Query, Resource, WatchEvent
 from support import virtual_time
-from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.faults.embedded_cluster import memory_world
 from support.faults.informer_faults import Stage
 from support.faults.real_cluster import compact_etcd, kube_world

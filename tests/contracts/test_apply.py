@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bursar.app.cluster.kinds import CONFIG_MAPS, PODS
 from bursar.app.cluster.ports import (
     ConflictError,
     InvalidError,
@@ -12,7 +13,6 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
 )
-from support.cluster.access import CONFIG_MAPS, PODS
 
 
 class Appliers:

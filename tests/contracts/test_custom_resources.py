@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
@@ -21,13 +22,6 @@ from bursar.app.cluster.ports import (
 )
 from support.until import until
 
-CRDS = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    is_namespaced=False,
-)
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 

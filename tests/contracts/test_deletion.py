@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bursar.app.cluster.kinds import CONFIG_MAPS, NAMESPACES, PODS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ConflictError,
@@ -17,7 +18,6 @@ from bursar.app.cluster.ports import (
     Query,
 )
 from support.builders.manifests import pod_manifest
-from support.cluster.access import CONFIG_MAPS, NAMESPACES, PODS
 from support.until import until
 
 
@@ -31,7 +31,7 @@ async def merged(cluster, resource, key, body, subresource=""):
     return json.loads(await cluster.port.patch(resource, key, patch, subresource=subresource))
 
 
-async def a_pod(cluster, key, *, node="", **metadata):
+async def create_pod(cluster, key, *, node="", **metadata):
     body = pod_manifest(key.name, node=node, metadata=metadata, schedulerName="nobody")
     return json.loads(await cluster.port.create(PODS, body, namespace=key.namespace))
 
@@ -114,7 +114,7 @@ async def test_a_deleted_object_can_be_made_anew_with_another_uid(cluster):
 
 async def test_a_pod_without_a_node_goes_at_once(cluster):
     key = Key(await cluster.namespace(for_pods=True), "p")
-    await a_pod(cluster, key)
+    await create_pod(cluster, key)
     await cluster.port.delete(PODS, key)
 
     assert await cluster.is_gone(PODS, key)
@@ -122,7 +122,7 @@ async def test_a_pod_without_a_node_goes_at_once(cluster):
 
 async def test_a_pod_on_a_node_has_time_to_end(cluster):
     key = Key(await cluster.namespace(for_pods=True), "p")
-    await a_pod(cluster, key, node="not-a-node")
+    await create_pod(cluster, key, node="not-a-node")
     await cluster.port.delete(PODS, key)
     ending = (await cluster.read(PODS, key))["metadata"]
     await cluster.port.delete(PODS, key)
@@ -143,7 +143,7 @@ async def test_a_pod_on_a_node_has_time_to_end(cluster):
 
 async def test_a_pod_that_has_ended_goes_at_once(cluster):
     key = Key(await cluster.namespace(for_pods=True), "p")
-    await a_pod(cluster, key, node="not-a-node")
+    await create_pod(cluster, key, node="not-a-node")
     await merged(cluster, PODS, key, {"status": {"phase": "Succeeded"}}, "status")
     await cluster.port.delete(PODS, key)
 
@@ -154,7 +154,7 @@ async def test_a_finalizer_and_a_node_must_both_let_go_of_a_pod(cluster):
     namespace = await cluster.namespace(for_pods=True)
     key, other = Key(namespace, "p"), Key(namespace, "o")
     for each in (key, other):
-        await a_pod(cluster, each, node="not-a-node", finalizers=["x.io/f"])
+        await create_pod(cluster, each, node="not-a-node", finalizers=["x.io/f"])
         await cluster.port.delete(PODS, each)
     await merged(cluster, PODS, key, {"metadata": {"finalizers": None}})
     await cluster.port.delete(PODS, other, grace_seconds=0)

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from bursar.app.cluster.kinds import LIMIT_RANGES, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import LIMIT_RANGES, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
-from support.cluster.access import PODS
 
 
 @pytest.fixture

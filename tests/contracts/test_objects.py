@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bursar.app.cluster.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ExpiredError,
@@ -14,9 +15,7 @@ from bursar.app.cluster.ports import (
     Resource,
     UnavailableError,
 )
-from support.cluster.access import CONFIG_MAPS, NAMESPACES, PODS
 
-SECRETS = Resource("", "v1", "secrets", "Secret")
 SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "

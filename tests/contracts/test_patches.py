@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from bursar.app.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import (
     ConflictError,
     InvalidError,
@@ -12,13 +13,9 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Patch,
     PatchKind,
-    Resource,
     UnavailableError,
 )
-from support.cluster.access import CONFIG_MAPS
 
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )

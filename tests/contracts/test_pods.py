@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bursar.app.cluster.kinds import BINDINGS, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
 from bursar.app.cluster.ports import (
     ConflictError,
     ForbiddenError,
@@ -13,17 +14,8 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
     Query,
-    Resource,
 )
-from support.cluster.access import PODS
 
-BINDINGS = Resource("", "v1", "bindings", "Binding")
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
-RUNTIME_CLASSES = Resource(
-    "node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False
-)
 GATES = [{"name": "x.io/a"}, {"name": "x.io/b"}]
 IMMUTABLE = 'Pod "p" is invalid: spec: Forbidden: pod updates may not change fields other than '
 

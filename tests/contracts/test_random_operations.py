@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.memory.kinds import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import AlreadyExistsError, Key, NotFoundError
 from support.cluster.access import a_client, access_of
 from support.cluster.random_operations import THINGS, Side, script

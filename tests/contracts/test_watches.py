@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bursar.app.cluster.kinds import CONFIG_MAPS, LEASES, PODS
 from bursar.app.cluster.ports import (
     EventKind,
     InvalidError,
@@ -13,13 +14,10 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
     Query,
-    Resource,
     UnavailableError,
 )
-from support.cluster.access import CONFIG_MAPS, PODS
 from support.until import PATIENCE_SECONDS, until
 
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 ADDED, MODIFIED, DELETED = EventKind.ADDED, EventKind.MODIFIED, EventKind.DELETED
 
 

@@ -9,7 +9,6 @@ from bursar.core.model.cgroup.pod import (
     ContainerCgroup,
     ContainerKind,
     PodCgroup,
-    container_values,
     pod_cgroup,
     pod_values,
 )
@@ -118,20 +117,21 @@ CONTAINERS = {
 def test_the_cgroup_of_a_container(slot: Slot, expected: tuple[int | None, ...]):
     pod = a_pod(slot)
     shares, quota, memory = expected
-    assert numbers(container_values(pod, pod.containers[0])) == (shares, quota, 100_000, memory)
+    assert numbers(only(pod_cgroup(pod)).values) == (shares, quota, 100_000, memory)
 
 
 def test_a_container_without_limits_gets_those_of_the_pod():
     pod = a_pod(main(), main("", SMALL), resources=resources("", LARGE))
-    assert numbers(container_values(pod, pod.containers[0])) == (204, 20_000, 100_000, 200 * MI)
-    assert numbers(container_values(pod, pod.containers[1])) == (102, 10_000, 100_000, 100 * MI)
+    assert [numbers(each.values) for each in pod_cgroup(pod).containers] == [
+        (204, 20_000, 100_000, 200 * MI),
+        (102, 10_000, 100_000, 100 * MI),
+    ]
 
 
 def test_a_containers_hugepages_override_the_pods_and_are_cut_to_the_nodes_sizes():
     own = "hugepages-1Gi=1Gi hugepages-64Ki=64Ki hugepages-xyz=1"
     pod = a_pod(main("", own), resources=resources("", "hugepages-2Mi=4Mi hugepages-1Gi=2Gi"))
-    values = container_values(pod, pod.containers[0])
-    assert values.hugetlb == {"2MB": 4 * MI, "1GB": GI}
+    assert only(pod_cgroup(pod)).values.hugetlb == {"2MB": 4 * MI, "1GB": GI}
 
 
 def test_containers_are_listed_in_the_order_they_start():

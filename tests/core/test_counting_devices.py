@@ -218,7 +218,7 @@ def test_names_that_a_quota_can_list():
 
 def test_a_kind_without_a_name_for_quotas_is_refused():
     odd = replace(HAMI, kinds={"v_GPU": KindRule(resource="example.com/gpu")})
-    with pytest.raises(ValueError, match="no quota can list 'v_gpu/hami'; say chargedAs"):
+    with pytest.raises(ValueError, match="no quota can list 'v_gpu/hami'; set chargedAs"):
         DeviceCounting(sources=(odd,))
     named = replace(HAMI, kinds={"GPU": KindRule(resource="example.com/gpu")})
     assert charged_name(named, "GPU") == "gpu/hami"

@@ -21,7 +21,8 @@ from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.counting import NotReady
 from bursar.core.quota.usage import native_usage
-from bursar.wire.peerpods.facts import FACTS_MAX, RECORD_LENGTH_MAX, SHARED_AMOUNTS_MAX
+from bursar.wire.peerpods import facts
+from bursar.wire.peerpods.facts import RECORD_LENGTH_MAX
 from bursar.wire.peerpods.recognition import derive_peer_pod
 from support.builders.peer_pods import (
     KATA,
@@ -49,6 +50,7 @@ from support.counting.peer_pods import (
     cpus,
     row_of,
 )
+from support.kept_bytes import kept_bytes
 
 # ------------------------------------------------------------------ honest pods
 
@@ -361,19 +363,47 @@ def test_an_in_place_resize_counts_where_the_containers_keep_their_resources():
     assert charged(raw)["requests.cpu"] == "8"
 
 
-def test_facts_of_many_resources_are_not_kept_for_other_pods():
-    """They would stay after the pod, and a tenant can invent any number of them."""
-    assert SHARED_AMOUNTS_MAX * FACTS_MAX <= 2**16
-    few, many = (
-        a_peer_pod(main(" ".join(f"example.com/r{number}=1" for number in range(count))))
-        for count in (SHARED_AMOUNTS_MAX, SHARED_AMOUNTS_MAX + 1)
-    )
-    counter = a_counter()
+def test_facts_are_read_once_for_all_updates_of_a_pod():
+    """A tenant can write thousands of containers, which take forty milliseconds to read."""
+    derive = derive_peer_pod({"kata-remote"})
+    raw = a_peer_pod(main(" ".join(f"example.com/r{number}=1" for number in range(100))))
+    wide = a_peer_pod(main(" ".join(f"example.com/r{number}=1" for number in range(200))))
 
-    for raw, is_shared in ((few, True), (many, False)):
-        first, second = (row_of(raw, counter).facts[0] for _ in range(2))
-        assert first == second
-        assert (first is second) == is_shared
+    for pod in (raw, wide):
+        first, second = (
+            derive(json.dumps({**pod, "metadata": {"labels": {"changed": text}}}).encode())
+            for text in ("once", "again")
+        )
+        assert first is second
+
+
+def test_facts_that_are_remembered_are_bounded_by_bytes():
+    """A tenant can invent any number of names, and facts stay after their pods."""
+    derive = derive_peer_pod({"kata-remote"})
+    for version in range(200):
+        names = (f"example.com/{version:050}-{number}" for number in range(60))
+        assert isinstance(
+            derive(json.dumps(a_peer_pod(main(" ".join(f"{name}=1" for name in names)))).encode()),
+            PeerPodFacts,
+        )
+
+    assert facts._KNOWN.weight <= 2 * facts.FACTS_BYTES_MAX
+    assert kept_bytes(facts._KNOWN) < 4 * facts.FACTS_BYTES_MAX
+
+
+def test_names_and_statuses_of_containers_matter_beside_a_record():
+    derive = derive_peer_pod({"kata-remote"})
+    raw = annotated(default_vcpus="2")
+    raw["metadata"]["annotations"][RECORD] = FORGED
+    first = derive(json.dumps(raw).encode())
+
+    raw["spec"]["containers"][0]["name"] = "renamed"
+    renamed = derive(json.dumps(raw).encode())
+    raw["status"] = {"containerStatuses": [{"name": "renamed", "resources": {}}]}
+    reported = derive(json.dumps(raw).encode())
+
+    assert first is not renamed
+    assert renamed is not reported
 
 
 def test_equal_facts_share_memory_but_keep_their_own_formats():

@@ -9,7 +9,7 @@ from bursar.core.model.defaulting import (
     with_template_defaults,
 )
 from bursar.core.model.node import Node
-from bursar.core.model.pod import NO_RESOURCES, ResourceRequirements
+from bursar.core.model.pod import NO_RESOURCES, Pod, ResourceRequirements
 from bursar.core.model.qos import QosClass, qos_class
 from bursar.core.model.quantity import Quantity
 from support.builders.pods import (
@@ -221,3 +221,8 @@ def test_a_node_is_stored_rounded_and_never_without_allocatable():
     }
     assert stored.allocatable == stored.capacity
     assert node_with_defaults(stored) == stored
+
+
+def test_a_pod_whose_manifest_names_no_namespace_is_created_in_default():
+    for written, created in (("", "default"), ("shop", "shop")):
+        assert Pod(namespace=written, name="web").with_namespace().namespace == created

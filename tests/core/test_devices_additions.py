@@ -17,7 +17,7 @@ from bursar.core.devices.compat import compat_additions
 from bursar.core.devices.inventory import Device, Function, Inventory
 from bursar.core.devices.pod import live_pods
 from bursar.core.devices.source import KOORDINATOR, KindRule, Source
-from support.device_notation import a_pod
+from support.device_notation import gpu_pod
 
 GPU = "nvidia.com/gpu"
 RDMA = "koordinator.sh/rdma"
@@ -232,10 +232,10 @@ def test_what_cannot_be_read_and_pods_without_containers_are_left_alone():
 @pytest.mark.parametrize(
     ("worse", "better"),
     [
-        (a_pod(uid="9", created="2", is_terminal=True), a_pod(uid="1", is_terminating=True)),
-        (a_pod(uid="9", created="2", is_terminating=True), a_pod(uid="1", created="1")),
-        (a_pod(uid="9", created="1"), a_pod(uid="1", created="2")),
-        (a_pod(uid="1"), a_pod(uid="2")),
+        (gpu_pod(uid="9", created="2", is_terminal=True), gpu_pod(uid="1", is_terminating=True)),
+        (gpu_pod(uid="9", created="2", is_terminating=True), gpu_pod(uid="1", created="1")),
+        (gpu_pod(uid="9", created="1"), gpu_pod(uid="1", created="2")),
+        (gpu_pod(uid="1"), gpu_pod(uid="2")),
     ],
     ids=["ended", "leaving", "older", "lower uid"],
 )

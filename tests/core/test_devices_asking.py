@@ -8,7 +8,7 @@ from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.claim import Claim
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.resolve import Rules, Trust, resolve
-from support.device_notation import HAMI, SOURCES, a_container, a_gpu, a_pod
+from support.device_notation import HAMI, SOURCES, a_container, a_gpu, gpu_pod
 
 LOOSE = Rules(needs_inventory=False)
 ANY = Rules(needs_inventory=False, trust=Trust.ANY)
@@ -24,12 +24,12 @@ def held(pod):
 def bound_for(*containers, kind="gpu", source="koordinator", rules=LOOSE, **fields):
     """How many of six devices a pod is given."""
     claims = [Claim(kind=kind, device=f"GPU-{number}") for number in range(6)]
-    pod = a_pod(*claims, containers=containers or (a_container(),), source=source, **fields)
+    pod = gpu_pod(*claims, containers=containers or (a_container(),), source=source, **fields)
     return len(resolve(pod, SOURCES, None, rules).allocations)
 
 
 def test_a_pod_is_given_no_more_devices_than_it_asks_for():
-    greedy = a_pod(*(a_gpu(f"GPU-{n}") for n in range(8)), containers=(a_container(gpu=1),))
+    greedy = gpu_pod(*(a_gpu(f"GPU-{n}") for n in range(8)), containers=(a_container(gpu=1),))
 
     holdings = resolve(greedy, SOURCES, None, Rules(needs_inventory=False))
 
@@ -86,7 +86,7 @@ def test_other_sources_are_bound_by_names_that_count_devices():
 
 def test_percent_of_each_device_are_no_bound():
     loose = replace(HAMI, kinds={"gpu": replace(HAMI.kinds["gpu"], counted=())})
-    pod = a_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), containers=(a_container(gpu=2),), source="hami")
+    pod = gpu_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), containers=(a_container(gpu=2),), source="hami")
 
     assert len(resolve(pod, {"hami": loose}, None, Rules(needs_inventory=False)).allocations) == 2
 
@@ -97,15 +97,15 @@ def test_functions_are_counted_and_a_device_named_again_is_not():
     asks = (a_container(gpu=1),)
 
     given = resolve(
-        a_pod(functions, containers=asks), SOURCES, None, Rules(needs_inventory=False)
+        gpu_pod(functions, containers=asks), SOURCES, None, Rules(needs_inventory=False)
     ).allocations
 
     assert [each.device for each in given] == ["GPU-0"]
-    assert held(a_pod(*twice, containers=asks)) == [("main", "nvidia.com/gpu", "GPU-0")]
+    assert held(gpu_pod(*twice, containers=asks)) == [("main", "nvidia.com/gpu", "GPU-0")]
 
 
 def test_what_is_not_on_the_node_takes_nothing_away_from_what_is():
-    pod = a_pod(a_gpu("GPU-9"), a_gpu("GPU-1"), containers=(a_container(gpu=1),))
+    pod = gpu_pod(a_gpu("GPU-9"), a_gpu("GPU-1"), containers=(a_container(gpu=1),))
 
     assert [
         each.device
@@ -118,13 +118,15 @@ def test_what_is_not_on_the_node_takes_nothing_away_from_what_is():
 
 def test_what_an_init_container_asks_for_goes_to_the_first_app_container():
     """It ends before the others begin, and kubelet's clients are never told of it."""
-    pod = a_pod(a_gpu(), containers=(a_container(),), init_containers=(a_container("prep", gpu=1),))
+    pod = gpu_pod(
+        a_gpu(), containers=(a_container(),), init_containers=(a_container("prep", gpu=1),)
+    )
 
     assert held(pod) == [("main", "nvidia.com/gpu", "GPU-0")]
 
 
 def test_the_source_may_name_an_init_container():
     prep = (a_container("prep", gpu=1),)
-    pod = a_pod(a_gpu(container="prep"), containers=(a_container(),), init_containers=prep)
+    pod = gpu_pod(a_gpu(container="prep"), containers=(a_container(),), init_containers=prep)
 
     assert held(pod) == [("prep", "nvidia.com/gpu", "GPU-0")]

@@ -10,7 +10,7 @@ from bursar.core.devices.inventory import Device, Function, Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.resolve import Rules, Trust, holdings_by_pod, resolve
 from bursar.core.devices.source import KindRule, Source
-from support.device_notation import NAMES, SOURCES, a_container, a_gpu, a_pod
+from support.device_notation import NAMES, SOURCES, a_container, a_gpu, gpu_pod
 
 ANY = Rules(needs_inventory=False, trust=Trust.ANY)
 NODE = Inventory(
@@ -44,8 +44,8 @@ def complaints(pod, inventory=None, rules=Rules(needs_inventory=False)):  # noqa
     return [(each.kind, each.text) for each in holdings.problems]
 
 
-def the_one(pod, inventory=None, rules=ANY):
-    (allocation,) = resolve(pod, SOURCES, inventory, rules).allocations
+def the_one(pod, inventory=None):
+    (allocation,) = resolve(pod, SOURCES, inventory, ANY).allocations
     return allocation
 
 
@@ -61,7 +61,7 @@ def test_functions_are_given_and_not_the_device_they_belong_to():
         amounts={"koordinator.sh/rdma": 1},
     )
 
-    allocations = resolve(a_pod(claim), SOURCES, NODE, Rules(needs_inventory=False)).allocations
+    allocations = resolve(gpu_pod(claim), SOURCES, NODE, Rules(needs_inventory=False)).allocations
 
     assert [each.device for each in allocations] == ["0000:1f:00.2", "0000:1f:00.3"]
     assert {(each.parent, each.numa, each.share) for each in allocations} == {
@@ -70,7 +70,7 @@ def test_functions_are_given_and_not_the_device_they_belong_to():
 
 
 def test_a_device_without_id_is_found_by_its_number():
-    assert held(a_pod(Claim(kind="gpu", minor=1)), NODE) == [("main", "nvidia.com/gpu", "GPU-1")]
+    assert held(gpu_pod(Claim(kind="gpu", minor=1)), NODE) == [("main", "nvidia.com/gpu", "GPU-1")]
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_device_without_id_is_found_by_its_number():
     ],
 )
 def test_what_has_no_id_is_left_out(claim, text):
-    assert complaints(a_pod(claim), NODE) == [(ProblemKind.NO_ID, text)]
+    assert complaints(gpu_pod(claim), NODE) == [(ProblemKind.NO_ID, text)]
 
 
 def test_numbers_of_a_source_that_keeps_no_inventory_mean_nothing():
-    pod = a_pod(Claim(kind="gpu", minor=1), source="hami")
+    pod = gpu_pod(Claim(kind="gpu", minor=1), source="hami")
 
     assert [kind for kind, _ in complaints(pod, NODE)] == [ProblemKind.NO_ID]
 
@@ -105,7 +105,7 @@ def test_numbers_of_a_source_that_keeps_no_inventory_mean_nothing():
     ],
 )
 def test_what_the_inventory_does_not_list_is_left_out(claim):
-    ((kind, text),) = complaints(a_pod(claim), NODE)
+    ((kind, text),) = complaints(gpu_pod(claim), NODE)
 
     assert kind is ProblemKind.NOT_ON_NODE
     assert text.endswith("is not a device of this node")
@@ -115,24 +115,24 @@ def test_what_the_inventory_does_not_list_is_left_out(claim):
 def test_without_an_inventory_no_device_of_a_source_that_has_inventories_is_believed(trust):
     """A tenant could name any device of the node while the agent cannot reach the API server."""
     strict = Rules(trust=trust)
-    pod = a_pod(a_gpu("GPU-9"), a_gpu("", minor=1))
+    pod = gpu_pod(a_gpu("GPU-9"), a_gpu("", minor=1))
 
     holdings = resolve(pod, SOURCES, None, strict)
 
     assert holdings.allocations == ()
     assert [each.kind for each in holdings.problems] == [ProblemKind.NO_INVENTORY]
     assert "not known" in holdings.problems[0].text
-    assert held(a_pod(a_gpu("GPU-9"), source="hami"), rules=strict) == [
+    assert held(gpu_pod(a_gpu("GPU-9"), source="hami"), rules=strict) == [
         ("main", "nvidia.com/gpu", "GPU-9")
     ]
 
 
 def test_without_an_inventory_ids_are_believed_where_that_is_asked_for():
-    assert held(a_pod(a_gpu("GPU-9"))) == [("main", "nvidia.com/gpu", "GPU-9")]
+    assert held(gpu_pod(a_gpu("GPU-9"))) == [("main", "nvidia.com/gpu", "GPU-9")]
 
 
 def test_a_source_with_devices_of_its_own_is_not_checked_but_told_of_numa():
-    pods = [a_pod(a_gpu(each), source="hami") for each in ("GPU-9", "GPU-1")]
+    pods = [gpu_pod(a_gpu(each), source="hami") for each in ("GPU-9", "GPU-1")]
 
     assert [(each.device, each.numa) for each in (the_one(pod, NODE) for pod in pods)] == [
         ("GPU-9", None),
@@ -141,7 +141,7 @@ def test_a_source_with_devices_of_its_own_is_not_checked_but_told_of_numa():
 
 
 def test_a_partition_is_checked_by_the_number_of_its_device():
-    allocation = the_one(a_pod(a_gpu("MIG-1", minor=1)), NODE)
+    allocation = the_one(gpu_pod(a_gpu("MIG-1", minor=1)), NODE)
 
     assert (allocation.device, allocation.parent, allocation.numa, allocation.share) == (
         "MIG-1",
@@ -154,7 +154,7 @@ def test_a_partition_is_checked_by_the_number_of_its_device():
 def test_a_partition_that_the_inventory_lists_is_a_device_like_others():
     inventory = Inventory((Device(kind="gpu", minor=0, id="MIG-1", numa=0),))
 
-    assert the_one(a_pod(a_gpu("MIG-1", minor=5)), inventory).parent == ""
+    assert the_one(gpu_pod(a_gpu("MIG-1", minor=5)), inventory).parent == ""
 
 
 # ------------------------------------------------------------------ which name
@@ -177,18 +177,18 @@ def test_a_partition_that_the_inventory_lists_is_a_device_like_others():
     ],
 )
 def test_the_name_follows_kind_and_vendor(claim, resource):
-    assert the_one(a_pod(claim)).resource == resource
+    assert the_one(gpu_pod(claim)).resource == resource
 
 
 def test_the_inventory_knows_the_vendor_better_than_the_annotation():
     claim = a_gpu("185011D4", vendor="nvidia")
 
-    assert the_one(a_pod(claim), NODE).resource == "huawei.com/Ascend910"
+    assert the_one(gpu_pod(claim), NODE).resource == "huawei.com/Ascend910"
 
 
 @pytest.mark.parametrize("source", ["koordinator", "unheard-of"])
 def test_a_kind_of_which_nothing_is_known_is_left_out(source):
-    pod = a_pod(Claim(kind="tpu\x1b", device="1"), source=source)
+    pod = gpu_pod(Claim(kind="tpu\x1b", device="1"), source=source)
 
     assert complaints(pod, rules=ANY) == [(ProblemKind.UNKNOWN_KIND, "unknown kind 'tpu\\x1b'")]
 
@@ -197,7 +197,7 @@ def test_a_kind_of_which_nothing_is_known_is_left_out(source):
 
 
 def test_a_pod_that_asks_for_nothing_is_given_nothing():
-    pod = a_pod(a_gpu(), containers=(a_container(rdma=100), a_container("idle", gpu=0)))
+    pod = gpu_pod(a_gpu(), containers=(a_container(rdma=100), a_container("idle", gpu=0)))
 
     assert complaints(pod) == [(ProblemKind.NOT_ASKED_FOR, "the pod asks for no 'gpu'")]
     assert held(pod, rules=ANY) == [("main", "nvidia.com/gpu", "GPU-0")]
@@ -206,13 +206,13 @@ def test_a_pod_that_asks_for_nothing_is_given_nothing():
 def test_a_kind_without_names_to_ask_by_is_asked_for_by_its_own():
     asks = a_container(gpu=1)
 
-    assert held(a_pod(a_gpu(), containers=(asks,), source="hami"))
-    assert complaints(a_pod(a_gpu(), containers=(a_container(core=1),), source="hami"))
+    assert held(gpu_pod(a_gpu(), containers=(asks,), source="hami"))
+    assert complaints(gpu_pod(a_gpu(), containers=(a_container(core=1),), source="hami"))
 
 
 def test_only_pods_of_the_listed_schedulers_are_believed():
     rules = Rules(needs_inventory=False, schedulers=frozenset({"koord-scheduler"}))
-    ours = a_pod(a_gpu(), scheduler="koord-scheduler")
+    ours = gpu_pod(a_gpu(), scheduler="koord-scheduler")
 
     assert held(ours, rules=rules)
     assert complaints(replace(ours, scheduler="default-scheduler"), rules=rules) == [
@@ -221,11 +221,11 @@ def test_only_pods_of_the_listed_schedulers_are_believed():
             "the pod's scheduler is 'default-scheduler', which gives no devices",
         )
     ]
-    assert complaints(a_pod(scheduler="default-scheduler"), rules=rules) == []
+    assert complaints(gpu_pod(scheduler="default-scheduler"), rules=rules) == []
 
 
 def test_an_annotation_that_cannot_be_read_is_a_problem_and_nothing_else():
-    pod = replace(a_pod(), claims=(Claims(source="koordinator", problem="not JSON"),))
+    pod = replace(gpu_pod(), claims=(Claims(source="koordinator", problem="not JSON"),))
 
     assert resolve(pod, SOURCES, NODE, Rules(needs_inventory=False)).problems == (
         Problem(kind=ProblemKind.UNREADABLE, source="koordinator", text="not JSON"),
@@ -233,7 +233,7 @@ def test_an_annotation_that_cannot_be_read_is_a_problem_and_nothing_else():
 
 
 def test_devices_beyond_the_bound_are_left_out():
-    pod = a_pod(*(a_gpu(f"GPU-{number}") for number in range(5)))
+    pod = gpu_pod(*(a_gpu(f"GPU-{number}") for number in range(5)))
 
     holdings = resolve(pod, SOURCES, None, Rules(needs_inventory=False, devices_max=2))
 
@@ -256,7 +256,7 @@ def test_devices_beyond_the_bound_are_left_out():
     ],
 )
 def test_containers_get_what_they_ask_for_in_the_order_of_the_spec(containers, expected):
-    pod = a_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), a_gpu("GPU-2"), containers=tuple(containers))
+    pod = gpu_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), a_gpu("GPU-2"), containers=tuple(containers))
 
     assert "".join(name for name, *_ in held(pod)) == expected
 
@@ -269,7 +269,7 @@ def test_containers_get_what_they_ask_for_in_the_order_of_the_spec(containers, e
     ],
 )
 def test_what_nobody_asks_for_goes_to_the_first_who_asks_at_all(containers, expected):
-    pod = a_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), a_gpu("GPU-2"), containers=tuple(containers))
+    pod = gpu_pod(a_gpu("GPU-0"), a_gpu("GPU-1"), a_gpu("GPU-2"), containers=tuple(containers))
 
     assert "".join(name for name, *_ in held(pod, rules=ANY)) == expected
 
@@ -278,21 +278,21 @@ def test_percent_of_a_kind_are_not_taken_for_devices():
     claims = [Claim(kind="rdma", device=each) for each in "12"]
     containers = a_container("a", rdma=100), a_container("b", rdma=100)
 
-    assert "".join(name for name, *_ in held(a_pod(*claims, containers=containers))) == "ab"
+    assert "".join(name for name, *_ in held(gpu_pod(*claims, containers=containers))) == "ab"
 
 
 def test_a_kind_without_words_on_amounts_is_counted_by_its_own_name():
     plain = Source(name="hami", annotation="a", kinds={"gpu": KindRule(resource=NAMES["gpu"])})
     containers = a_container("a", gpu=2), a_container("b", gpu=1)
-    pod = a_pod(*(a_gpu(each) for each in "123"), containers=containers, source="hami")
+    pod = gpu_pod(*(a_gpu(each) for each in "123"), containers=containers, source="hami")
     holdings = resolve(pod, {"hami": plain}, None, Rules(needs_inventory=False))
 
     assert "".join(each.container for each in holdings.allocations) == "aab"
 
 
 def test_a_sidecar_that_asks_gets_it_and_one_that_does_not_gets_nothing():
-    idle = a_pod(a_gpu(), sidecars=(a_container("proxy"),))
-    asking = a_pod(a_gpu(), sidecars=(a_container("proxy", gpu=1),))
+    idle = gpu_pod(a_gpu(), sidecars=(a_container("proxy"),))
+    asking = gpu_pod(a_gpu(), sidecars=(a_container("proxy", gpu=1),))
 
     assert [name for name, *_ in held(idle)] == ["main"]
     assert [name for name, *_ in held(asking)] == ["proxy"]
@@ -300,7 +300,7 @@ def test_a_sidecar_that_asks_gets_it_and_one_that_does_not_gets_nothing():
 
 
 def test_nobody_asks_and_the_first_app_container_gets_it():
-    pod = a_pod(a_gpu(), containers=(a_container(),), sidecars=(a_container("proxy"),))
+    pod = gpu_pod(a_gpu(), containers=(a_container(),), sidecars=(a_container("proxy"),))
 
     assert the_one(pod).container == "main"
     assert the_one(replace(pod, containers=())).container == ""
@@ -309,7 +309,7 @@ def test_nobody_asks_and_the_first_app_container_gets_it():
 def test_the_source_may_name_the_container():
     containers = (a_container("a", gpu=1), a_container("b"))
     claims = a_gpu("GPU-0", container="b"), a_gpu("GPU-1", container_index=1), a_gpu("GPU-2")
-    pod = a_pod(*claims, containers=containers)
+    pod = gpu_pod(*claims, containers=containers)
 
     assert "".join(name for name, *_ in held(pod, rules=ANY)) == "bba"
 
@@ -323,7 +323,7 @@ def test_the_source_may_name_the_container():
     ],
 )
 def test_a_container_that_is_not_there_gets_nothing(claim, text):
-    assert complaints(a_pod(claim)) == [(ProblemKind.UNKNOWN_CONTAINER, text)]
+    assert complaints(gpu_pod(claim)) == [(ProblemKind.UNKNOWN_CONTAINER, text)]
 
 
 # ------------------------------------------------------------------ how much
@@ -344,23 +344,23 @@ def test_a_container_that_is_not_there_gets_nothing(claim, text):
     ],
 )
 def test_the_share_is_what_the_amounts_say(claim, share):
-    assert the_one(a_pod(claim), NODE).share == share
+    assert the_one(gpu_pod(claim), NODE).share == share
 
 
 def test_a_template_without_inventory_is_a_part_of_unknown_size():
-    assert the_one(a_pod(a_gpu(template="vir04", is_extended=True))).share == 0
+    assert the_one(gpu_pod(a_gpu(template="vir04", is_extended=True))).share == 0
 
 
 def test_the_number_of_a_share_is_not_taken_for_another_device():
     shares = [a_gpu(f"GPU-1::{number}") for number in range(2)]
 
-    assert (the_one(a_pod(*shares), NODE).device, the_one(a_pod(*shares)).share) == ("GPU-1", 0)
+    assert (the_one(gpu_pod(*shares), NODE).device, the_one(gpu_pod(*shares)).share) == ("GPU-1", 0)
 
 
 def test_one_device_named_twice_is_one_device():
     half = a_gpu(amounts={"koordinator.sh/gpu-core": 30})
     same = a_gpu(amounts={"nvidia.com/gpucores": 40})
-    pod = a_pod(half, half)
+    pod = gpu_pod(half, half)
     both = replace(pod, claims=(*pod.claims, Claims(source="hami", claims=(same,))))
 
     assert (the_one(pod).share, the_one(pod).reports) == (60, ())
@@ -378,14 +378,14 @@ def test_pods_of_which_no_source_speaks_hold_nothing():
     silent = DevicePod(namespace="default", name="silent")
 
     assert list(
-        holdings_by_pod([silent, a_pod(a_gpu())], SOURCES, None, Rules(needs_inventory=False))
+        holdings_by_pod([silent, gpu_pod(a_gpu())], SOURCES, None, Rules(needs_inventory=False))
     ) == [("default", "web")]
 
 
 def test_shares_are_numbered_in_the_order_of_pods_if_wanted():
     half = a_gpu(amounts={"koordinator.sh/gpu-core": 50})
     nic = Claim(kind="rdma", device="0000:1f:00.0", amounts={"koordinator.sh/rdma": 50})
-    pods = [replace(a_pod(half, nic, a_gpu("GPU-1")), name=name) for name in ("b", "a")]
+    pods = [replace(gpu_pod(half, nic, a_gpu("GPU-1")), name=name) for name in ("b", "a")]
     ended = replace(pods[0], name="0", is_terminal=True)
 
     def ids(rules):

@@ -34,7 +34,7 @@ PF, VF = "0000:01:00.0", "0000:01:00.2"
 A_GPU = Claim(kind="gpu", minor=0, device=UUID, amounts={"koordinator.sh/gpu-core": 100})
 A_VF = Claim(kind="rdma", minor=0, device=PF, functions=(VF,), is_extended=True)
 ASKS_TWO = a_container(gpu=2)
-a_pod = partial(device_notation.a_pod, containers=(a_container(gpu=1, rdma=1, fpga=100),))
+a_pod = partial(device_notation.gpu_pod, containers=(a_container(gpu=1, rdma=1, fpga=100),))
 
 
 def a_report(*containers: str, name: str = "web", entries: tuple[Entry, ...] = ()) -> ReportedPod:

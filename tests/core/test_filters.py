@@ -3,7 +3,7 @@
 import pytest
 
 from bursar.core.model.node import Node, Taint
-from bursar.core.model.pod import NodeRequirement, NodeTerm, Pod, Toleration
+from bursar.core.model.pod import NodeRequirement, NodeTerm, Toleration
 from bursar.core.placement.filters import (
     AFFINITY_UNMET,
     OTHER_NODE_NAMED,
@@ -15,12 +15,9 @@ from bursar.core.placement.filters import (
     refusal,
     tolerates,
 )
+from support.builders.pods import a_pod
 
 ZONED = {"zone": "a", "cores": "8"}
-
-
-def a_pod(**fields) -> Pod:
-    return Pod(namespace="default", name="web", **fields)
 
 
 def expression(key: str, operator: str, *values: str) -> NodeRequirement:

@@ -10,7 +10,7 @@ from bursar.core.operator.conditions import (
     judged,
     refused,
 )
-from bursar.core.operator.tls import DEFAULT_TLS, TlsChoice, TlsWish, tls_choice
+from bursar.core.operator.tls import DEFAULT_TLS, TlsChoice, TlsSecurityProfile, tls_choice
 from bursar.core.operator.versions import Step, step
 
 # ------------------------------------------------------------------ versions
@@ -40,34 +40,36 @@ def test_a_rollback_is_allowed_by_one_minor_version(installed, own, expected):
 
 
 @pytest.mark.parametrize(
-    ("wish", "choice"),
+    ("profile", "choice"),
     [
         (None, DEFAULT_TLS),
-        (TlsWish(profile="Intermediate"), DEFAULT_TLS),
-        (TlsWish(profile="Modern"), TlsChoice(version="VersionTLS13")),
+        (TlsSecurityProfile(type="Intermediate"), DEFAULT_TLS),
+        (TlsSecurityProfile(type="Modern"), TlsChoice(version="VersionTLS13")),
         (
-            TlsWish(profile="Custom", version="VersionTLS13", ciphers=("AES128-SHA",)),
+            TlsSecurityProfile(type="Custom", version="VersionTLS13", ciphers=("AES128-SHA",)),
             TlsChoice(version="VersionTLS13"),
         ),
         (
-            TlsWish(
-                profile="Custom",
+            TlsSecurityProfile(
+                type="Custom",
                 version="VersionTLS12",
                 ciphers=("TLS_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
             ),
             TlsChoice(version="VersionTLS12", suites=("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",)),
         ),
-        (TlsWish(profile="Custom"), TlsChoice(version="VersionTLS12")),
+        (TlsSecurityProfile(type="Custom"), TlsChoice(version="VersionTLS12")),
     ],
 )
-def test_profiles_become_settings_of_the_processes(wish, choice):
-    assert tls_choice(wish) == choice
+def test_profiles_become_settings_of_the_processes(profile, choice):
+    assert tls_choice(profile) == choice
 
 
 def test_what_cannot_be_honoured_is_said():
-    old = tls_choice(TlsWish(profile="Old"))
+    old = tls_choice(TlsSecurityProfile(type="Old"))
     custom = tls_choice(
-        TlsWish(profile="Custom", version="VersionTLS11", ciphers=("DHE-RSA-AES128-GCM-SHA256",))
+        TlsSecurityProfile(
+            type="Custom", version="VersionTLS11", ciphers=("DHE-RSA-AES128-GCM-SHA256",)
+        )
     )
 
     assert (old.version, len(old.ignored)) == ("", 1)

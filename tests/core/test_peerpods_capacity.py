@@ -15,7 +15,7 @@ from bursar.core.peerpods.capacity import (
     CapacityNode,
     Declaration,
     Origin,
-    Terms,
+    SettleRules,
     amount_problem,
     limit_in,
     preset,
@@ -26,10 +26,10 @@ from bursar.core.peerpods.capacity import (
 from bursar.core.peerpods.names import VM_RESOURCE
 
 FOO = "example.com/foo"
-CUTTING = Terms(is_cutting=True)
-TAKING = Terms(taken=frozenset({FOO, VM_RESOURCE}))
-FOUGHT = Terms(contested=frozenset({FOO}))
-UNSURE = Terms(may_withdraw=False)
+CUTTING = SettleRules(is_cutting=True)
+TAKING = SettleRules(taken=frozenset({FOO, VM_RESOURCE}))
+FOUGHT = SettleRules(contested=frozenset({FOO}))
+UNSURE = SettleRules(may_withdraw=False)
 
 
 def a_node(shown=None, marked=None, *, resource=FOO, allocatable=None, **fields) -> CapacityNode:
@@ -193,7 +193,7 @@ def test_upstreams_advertiser_is_respected(node, wanted, action):
     assert settle(node, VM_RESOURCE, wanted).action is action
 
 
-TERMS_CASES = {
+RULES_CASES = {
     "to be taken: somebody else's": (a_node(4), 5, TAKING, CapacityAction.SET),
     "to be taken: zeroed": (a_node(0), 5, TAKING, CapacityAction.SET),
     "to be taken: nothing there": (a_node(), 5, TAKING, CapacityAction.SET),
@@ -206,27 +206,27 @@ TERMS_CASES = {
     "advertiser of other resources": (
         a_node(7, 5, is_adaptors=True),
         5,
-        Terms(),
+        SettleRules(),
         CapacityAction.SET,
     ),
 }
 
 
 @pytest.mark.parametrize(
-    ("node", "wanted", "terms", "action"), TERMS_CASES.values(), ids=TERMS_CASES
+    ("node", "wanted", "rules", "action"), RULES_CASES.values(), ids=RULES_CASES
 )
-def test_terms_decide_what_may_be_done(node, wanted, terms, action):
-    assert settle(node, FOO, wanted, terms=terms).action is action
+def test_rules_decide_what_may_be_done(node, wanted, rules, action):
+    assert settle(node, FOO, wanted, rules=rules).action is action
 
 
 def test_taken_from_upstreams_advertiser():
-    assert settle(vm_node(10), VM_RESOURCE, 5, terms=TAKING).action is CapacityAction.SET
-    assert settle(vm_node(10, 5), VM_RESOURCE, 5, terms=TAKING).action is CapacityAction.SET
-    assert settle(vm_node(10), VM_RESOURCE, None, terms=TAKING).action is CapacityAction.WITHDRAW
+    assert settle(vm_node(10), VM_RESOURCE, 5, rules=TAKING).action is CapacityAction.SET
+    assert settle(vm_node(10, 5), VM_RESOURCE, 5, rules=TAKING).action is CapacityAction.SET
+    assert settle(vm_node(10), VM_RESOURCE, None, rules=TAKING).action is CapacityAction.WITHDRAW
 
 
 def test_every_action_has_a_case():
-    tables = (CASES, ADAPTOR_CASES, TERMS_CASES)
+    tables = (CASES, ADAPTOR_CASES, RULES_CASES)
 
     assert {action for table in tables for *_, action in table.values()} == set(CapacityAction)
 
@@ -272,15 +272,15 @@ def test_amount_is_lowered_no_further_than_to_what_is_in_use(node, wanted, used,
 
 
 def test_cutting_lowers_at_once_and_says_so():
-    settled = settle(a_node(10, 10), FOO, 3, used=7, terms=CUTTING)
+    settled = settle(a_node(10, 10), FOO, 3, used=7, rules=CUTTING)
 
     assert (settled.amount, settled.action, settled.is_held) == (3, CapacityAction.SET, False)
     assert settled.is_below_use
 
 
 def test_raising_takes_nothing_away():
-    assert not settle(a_node(2, 2), FOO, 4, used=5, terms=CUTTING).is_below_use
-    assert not settle(a_node(4, 4), FOO, 4, used=5, terms=CUTTING).is_below_use
+    assert not settle(a_node(2, 2), FOO, 4, used=5, rules=CUTTING).is_below_use
+    assert not settle(a_node(4, 4), FOO, 4, used=5, rules=CUTTING).is_below_use
 
 
 def test_withdrawing_what_is_in_use_says_so():

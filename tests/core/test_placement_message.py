@@ -3,6 +3,7 @@
 import pytest
 
 from bursar.core.model.node import Node
+from bursar.core.placement.choice import choose
 from bursar.core.placement.fit import Shortfall, shortfalls
 from bursar.core.placement.message import (
     GATED_MESSAGE,
@@ -16,7 +17,6 @@ from bursar.core.placement.message import (
     kubelet_reason,
     preemption_text,
     rejection_of,
-    scheduling_failure,
 )
 from bursar.core.placement.node_books import NodeBooks
 from support.builders.pods import Slot, a_pod, main, parsed
@@ -90,11 +90,11 @@ def test_a_reason_before_any_node_replaces_the_count():
 def test_a_pod_that_fits_somewhere_has_no_message():
     full, empty = a_node("n1", ROOM, ("cpu=4", 0)), a_node("n2", ROOM)
 
-    assert scheduling_failure(a_pod(ONE_CORE), [full, empty]) is None
+    assert choose(a_pod(ONE_CORE), [full, empty]).message == ""
 
 
 def test_without_nodes_there_is_nothing_to_count():
-    assert scheduling_failure(a_pod(ONE_CORE), []) == "no nodes available to schedule pods"
+    assert choose(a_pod(ONE_CORE), []).message == "no nodes available to schedule pods"
 
 
 WHOLE = {
@@ -141,13 +141,13 @@ WHOLE = {
 
 @pytest.mark.parametrize(("found", "priority", "text"), WHOLE.values(), ids=WHOLE)
 def test_the_message_tells_what_preemption_found(found, priority, text):
-    assert scheduling_failure(a_pod(ONE_CORE, priority=priority), found) == text
+    assert choose(a_pod(ONE_CORE, priority=priority), found).message == text
 
 
 def test_a_pod_that_never_preempts_says_so():
     pod = a_pod(ONE_CORE, priority=9, preemption_policy="Never")
 
-    assert scheduling_failure(pod, nodes(1, ROOM, ("cpu=4", 0))) == (
+    assert choose(pod, nodes(1, ROOM, ("cpu=4", 0))).message == (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
         "preemption: not eligible due to preemptionPolicy=Never."
     )
@@ -157,7 +157,7 @@ def test_what_devices_would_add_is_not_guessed():
     full = nodes(1, ROOM, ("cpu=4", 0))
     claiming = a_pod(ONE_CORE, claim_names=("gpu",))
 
-    assert scheduling_failure(claiming, full) == "0/1 nodes are available: 1 Insufficient cpu."
+    assert choose(claiming, full).message == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_reasons_of_other_kinds_take_part_in_preemption():

@@ -9,7 +9,7 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.holds import HoldState
 from bursar.core.pools.refusal import PoolRefusal
-from support.extender.pools import LICENCE, a_pod, a_pool, account, books_of, bound, ended
+from support.extender.pools import LICENCE, a_pool, account, books_of, bound, ended, licensed
 
 
 class World:
@@ -62,7 +62,7 @@ class World:
         if name not in self.stored:
             amount = self.random.randint(1, 3)
             space = self.random.choice("ab")
-            self.stored[name] = a_pod(f"{space}/{name}", amount, uid=f"{name}-{self.made}")
+            self.stored[name] = licensed(f"{space}/{name}", amount, uid=f"{name}-{self.made}")
 
     def schedule(self) -> None:
         row = self.pick(is_bound=False)

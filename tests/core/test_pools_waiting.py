@@ -2,27 +2,16 @@
 
 import pytest
 
-from support.extender.pools import (
-    a_pod,
-    a_pool,
-    a_share,
-    books_of,
-    bound,
-    ended,
-)
-
-
-def reasons(refusals):
-    return [each.reason for each in refusals]
+from support.extender.pools import a_pool, a_share, books_of, bound, ended, licensed
 
 
 def test_pods_that_wait_are_those_that_hold_nothing():
     books = books_of(a_pool(capacity=2, shares=(a_share("all", "", 9),)))
-    books.see_pod(bound(a_pod("a/bound")))
-    books.see_pod(a_pod("a/waits", 2))
-    books.see_pod(a_pod("a/gated", gates=("g",)))
-    books.see_pod(ended(a_pod("a/ended")))
-    held = a_pod("a/held")
+    books.see_pod(bound(licensed("a/bound")))
+    books.see_pod(licensed("a/waits", 2))
+    books.see_pod(licensed("a/gated", gates=("g",)))
+    books.see_pod(ended(licensed("a/ended")))
+    held = licensed("a/held")
     books.see_pod(held)
     books.filter(held, 0)
 
@@ -33,13 +22,13 @@ def test_pods_that_wait_are_those_that_hold_nothing():
 
 def test_a_refused_pod_that_would_fit_is_overlooked_once():
     books = books_of(a_pool(capacity=1))
-    first, second, third = (a_pod(f"a/{name}") for name in "xyz")
+    first, second, third = (licensed(f"a/{name}") for name in "xyz")
     for pod in (first, second, third):
         books.see_pod(pod)
     books.filter(first, 0)
     books.filter(second, 0)
     books.filter(third, 0)
-    books.filter(a_pod("a/unseen"), 0)
+    books.filter(licensed("a/unseen"), 0)
     assert books.take_overlooked(9) == []
 
     books.see_pool(a_pool(capacity=9, generation=2))
@@ -52,12 +41,12 @@ def test_a_refused_pod_that_would_fit_is_overlooked_once():
 def test_each_look_for_overlooked_pods_takes_the_next_ones():
     """However many refused pods there are, a look costs a bounded time."""
     books = books_of(a_pool(capacity=3))
-    books.see_pod(bound(a_pod("b/other", 3)))
-    pods = [a_pod(f"a/{name}", size) for name, size in (("big", 9), ("small", 1), ("last", 1))]
+    books.see_pod(bound(licensed("b/other", 3)))
+    pods = [licensed(f"a/{name}", size) for name, size in (("big", 9), ("small", 1), ("last", 1))]
     for pod in pods:
         books.see_pod(pod)
         books.filter(pod, 0)
-    books.lose_pod(bound(a_pod("b/other", 3)))
+    books.lose_pod(bound(licensed("b/other", 3)))
 
     looks = [[row.name for row in books.take_overlooked(1)] for _ in range(4)]
 
@@ -66,11 +55,11 @@ def test_each_look_for_overlooked_pods_takes_the_next_ones():
 
 @pytest.mark.parametrize("step", ["filter", "bind", "end", "delete"])
 def test_a_pod_that_is_served_or_gone_is_not_overlooked(step):
-    books, pod = books_of(a_pool(capacity=1)), a_pod("a/x")
+    books, pod = books_of(a_pool(capacity=1)), licensed("a/x")
     books.see_pod(pod)
-    books.see_pod(bound(a_pod("b/other")))
+    books.see_pod(bound(licensed("b/other")))
     books.filter(pod, 0)
-    books.lose_pod(bound(a_pod("b/other")))
+    books.lose_pod(bound(licensed("b/other")))
     {
         "filter": lambda: books.filter(pod, 1),
         "bind": lambda: books.see_pod(bound(pod)),

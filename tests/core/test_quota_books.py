@@ -21,22 +21,10 @@ from support.builders.quota_books import (
     a_quota,
     a_row,
     changed,
-    counting_all_but,
     cpu,
-    open_books,
     releases,
     running,
 )
-
-
-@pytest.fixture
-def unready():
-    return set()
-
-
-@pytest.fixture
-def books(unready):
-    return open_books(counting_all_but(unready))
 
 
 def waits(books):
@@ -44,9 +32,9 @@ def waits(books):
     return {wait.row.name: wait.refusals[0].reason for wait in books.decide().waits}
 
 
-def flown(books, text="a/web", cpu_text="cpu=600m"):
+def flown(books):
     """A pod that is being released."""
-    row = a_row(text, cpu_text)
+    row = a_row("a/web", "cpu=600m")
     books.see_pod(row)
     assert releases(books) == [row]
     return row
@@ -154,27 +142,19 @@ def test_deletions_are_judged_by_the_wall_clock_even_after_it_was_set_back(books
 
 
 @pytest.mark.parametrize("step_s", [3600, -3600])
-def test_a_step_of_the_wall_clock_neither_hastens_nor_delays_a_retry(books, step_s):
+@pytest.mark.parametrize(
+    ("outcome", "rest_s"),
+    [(ReleaseOutcome.CHANGED, RETRY_SECONDS), (ReleaseOutcome.REFUSED, BACKOFF_SECONDS)],
+)
+def test_a_step_of_the_wall_clock_does_not_move_the_next_release(books, outcome, rest_s, step_s):
     row = flown(books)
-    books.settle(row, ReleaseOutcome.CHANGED)
-
-    books.advance(NOW_S + step_s + 1, NOW_S + 1)
-    assert releases(books) == []
-    assert books.next_due_s == NOW_S + step_s + RETRY_SECONDS
-    books.advance(NOW_S + step_s + RETRY_SECONDS, NOW_S + RETRY_SECONDS)
-
-    assert releases(books) == [row]
-
-
-@pytest.mark.parametrize("step_s", [3600, -3600])
-def test_a_step_of_the_wall_clock_neither_hastens_nor_delays_a_back_off(books, step_s):
-    row = flown(books)
-    books.settle(row, ReleaseOutcome.REFUSED, "no")
+    books.settle(row, outcome, "no")
     assert releases(books) == []
 
     books.advance(NOW_S + step_s + 1, NOW_S + 1)
     assert releases(books) == []
-    books.advance(NOW_S + step_s + BACKOFF_SECONDS, NOW_S + BACKOFF_SECONDS)
+    assert books.next_due_s == NOW_S + step_s + rest_s
+    books.advance(NOW_S + step_s + rest_s, NOW_S + rest_s)
 
     assert releases(books) == [row]
 

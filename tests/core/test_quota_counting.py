@@ -16,23 +16,12 @@ from support.builders.quota_books import (
     a_quota,
     a_row,
     changed,
-    counting_all_but,
     cpu,
     open_books,
     releases,
     running,
     with_facts,
 )
-
-
-@pytest.fixture
-def unready():
-    return set()
-
-
-@pytest.fixture
-def books(unready):
-    return open_books(counting_all_but(unready))
 
 
 def test_a_pod_that_cannot_be_counted_waits_until_it_can(books, unready):

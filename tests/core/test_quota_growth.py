@@ -3,6 +3,8 @@
 import pytest
 
 from bursar.core.model.pod_row import Deletion, Extras
+from bursar.core.model.quantity import ZERO
+from bursar.core.quota.account import ASKED_MAX, Charge
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.growth.promises import (
     NAMESPACE_IS_BUSY,
@@ -14,7 +16,7 @@ from bursar.core.quota.growth.promises import (
 )
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.refusal import Reason, explanation
-from bursar.core.quota.waiting_pods.steps import OWN_STEPS_AT_ONCE
+from support.builders.pods import parsed
 from support.builders.quota_books import (
     NOW_S,
     UNGATED,
@@ -119,7 +121,6 @@ def test_only_the_size_of_the_request_is_believed(books, web):
         profile=with_facts(
             web.profile, requests="cpu=800m", priority_class="gold", priority=9, deadline_s=60
         ),
-        label_texts=("team", "gold"),
         phase="Succeeded",
     )
 
@@ -428,6 +429,22 @@ def test_of_a_pod_that_is_not_charged_all_names_are_recorded(books):
     assert len(recorded.amounts) == 200
 
 
+def test_names_that_a_shared_charge_has_forgotten_are_recorded():
+    """Pods of other namespaces share it. If quotas ask it for many names, it forgets others."""
+    amounts = parsed("cpu=300m requests.example.com/gpu=2")
+    charge = Charge(amounts, lambda names: {name: amounts.get(name, ZERO) for name in names})
+    books = open_books(lambda _: charge)
+    books.see_quota(a_quota("a/gpus", "requests.example.com/gpu=4"))
+    web = running("web", "cpu=300m")
+    assert books.resize(web, web, until_s=LATER_S) == ()
+
+    charge.amounts_of([f"requests.example.com/x{number}" for number in range(ASKED_MAX)])
+    charge.amounts_of(["requests.example.com/one-more"])
+
+    [recorded] = books.growth.recorded()
+    assert recorded.amounts == {"cpu": 300 * MILLI, "requests.example.com/gpu": 2 * 10**9}
+
+
 def test_a_promise_of_an_earlier_leader_is_not_counted_again(books, web):
     assert books.resize(sized(web, "cpu=800m"), web, until_s=LATER_S) == ()
     later = successor(books, web)
@@ -453,33 +470,3 @@ def test_a_stored_resize_that_cannot_be_counted_is_charged_as_the_earlier_leader
     books.see_pod(stored(web, "cpu=800m"))
 
     assert cpu(books) == (800, 0)
-
-
-# ------------------------------------------------------------------ while a quota is entered
-
-
-@pytest.fixture
-def half_entered(books, web):
-    """A new quota is entered for all pods, and for one of two promises to the pod."""
-    for number in range(OWN_STEPS_AT_ONCE - 2):
-        books.see_pod(running(f"w{number}", ""))
-    for size in ("cpu=500m", "cpu=600m"):
-        assert books.resize(sized(web, size), web, until_s=LATER_S) == ()
-    books.see_quota(a_quota("a/more", "cpu=2 pods=100"))
-    assert books.is_catching_up("a")
-    return books
-
-
-def test_the_promises_to_a_pod_may_end_while_a_quota_is_entered(half_entered, web):
-    half_entered.lose_pod("a", "web", web.stamp.uid)
-
-    assert half_entered.decide().is_done
-    assert half_entered.ledger.reservation_count == 0
-
-
-def test_one_of_two_promises_may_end_while_a_quota_is_entered(half_entered):
-    half_entered.growth.end(list(half_entered.growth)[1])
-
-    assert half_entered.decide().is_done
-    assert half_entered.ledger.reservation_count == 1
-    assert cpu(half_entered) == cpu(half_entered, "a/more") == (300, 200)

@@ -5,8 +5,8 @@ import pytest
 from bursar.core.quota.books import Books
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.refusal import Reason
-from bursar.core.quota.releases import ReleaseOutcome
-from support.builders.quota_books import UNGATED, a_namespace, a_quota, a_row, running
+from support.builders.quota_books import UNGATED, a_namespace, a_quota, a_row
+from support.builders.shared_quota import released
 
 NOW_S = 1_000
 PATIENCE_S = 600
@@ -34,15 +34,6 @@ def see(books, *pods):
                 priority=int(priority) or None,
             )
         )
-
-
-def released(books):
-    """The names of those who go now; all of them are seen running at once."""
-    rows = [release.row for release in books.decide().releases]
-    for row in rows:
-        books.settle(row, ReleaseOutcome.LIFTED)
-        books.see_pod(running(row))
-    return [row.name for row in rows]
 
 
 def occupy(books, cpu, namespace="a"):

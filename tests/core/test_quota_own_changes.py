@@ -35,9 +35,9 @@ def books_with(*quotas):
     return books
 
 
-def change_quota(books, number, where="a/q"):
+def change_quota(books, number):
     """A change that has all pods of the namespace billed again."""
-    books.see_quota(a_quota(where, "cpu=0 pods=0" if number % 2 else "cpu=0"))
+    books.see_quota(a_quota("a/q", "cpu=0 pods=0" if number % 2 else "cpu=0"))
 
 
 def released_in_slices(books, number_of_slices):

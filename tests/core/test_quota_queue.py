@@ -171,14 +171,6 @@ def test_pods_with_other_gates_are_listed_and_say_so():
     assert waiting.refusals[0].message() == "other scheduling gates come first: theirs"
 
 
-def test_a_pod_with_thousands_of_other_gates_has_a_short_reason():
-    """Each waiting pod keeps its reason, and a pod of a megabyte can have 15,000 gates."""
-    gates = tuple(f"example.com/gate-{number}" for number in range(5_000))
-    (waiting,) = listed([a_row("a/p", gates=(*gates, GATE))])
-
-    assert len(waiting.refusals[0].message()) < 300
-
-
 def test_pods_of_an_unknown_namespace_and_uncounted_ones_are_listed():
     def counter(_: PodRow) -> Charge | NotReady:
         return NotReady(detail="machine not seen", provisional=NO_CHARGE)

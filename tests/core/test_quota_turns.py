@@ -154,9 +154,9 @@ def test_another_pod_under_the_same_name_has_an_age_of_its_own():
 # ------------------------------------------------------------------ a turn to hold
 
 
-def held_books(order="backfill"):
+def held_books():
     """Books in which mallory begins to hold the quota, and the time."""
-    books = shared_books(order=order)
+    books = shared_books(order="backfill")
     run(books, "bob/web", "1")
     wait(books, "mallory/plug", "100")
     books.decide()

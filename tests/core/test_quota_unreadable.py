@@ -16,18 +16,11 @@ from support.builders.quota_books import (
     a_namespace,
     a_quota,
     a_row,
-    counting_all_but,
-    open_books,
     releases,
     running,
 )
 
 WRONG = "spec.hard[pods]: no"
-
-
-@pytest.fixture
-def books():
-    return open_books(counting_all_but(set()))
 
 
 def unreadable(text="a/q", **fields):

@@ -10,9 +10,10 @@ import pytest
 from assets import ROOT, ensure
 from bursar.app.install.monitoring import ALERTS, RUNBOOKS, monitoring_documents
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import own_cluster, printed
+from support.quota.controller_processes import own_cluster
 
 PAGE = (ROOT / RUNBOOKS).read_text()
 PARTS = ["Meaning", "Affected", "Look", "Mend"]

@@ -15,7 +15,7 @@ from bursar.core.model.selectors.text import parse_selector
 from chart.kustomize import BASE, OVERLAYS
 from support.chart.helm import kustomized, objects_of, rendered
 from support.chart.matching import matching_arguments
-from support.quota.controller_processes import printed
+from support.install.printed import printed
 
 pytestmark = pytest.mark.integration
 

@@ -8,11 +8,12 @@ import pytest
 from assets import ensure
 from controlplane import ControlPlane
 from real_node.node import RealNode
+from support.cluster.real_node import RealPods, real_pods
 from support.devices.kubelet_server import KubeletServer, kubelet_server
 from support.devices.socket_clients import PodResourcesClient, podresources_client
 from support.install.installed_bursar import InstalledBursar, built_image
 from support.metrics.prometheus import Promtool
-from support.quota.controller_processes import own_cluster
+from support.quota.controller_processes import Administrator, administering, own_cluster
 from support.quota.installed_aaq import Place, System, a_system
 
 
@@ -77,3 +78,15 @@ async def kubelet() -> AsyncIterator[KubeletServer]:
 async def client() -> AsyncIterator[PodResourcesClient]:
     async with podresources_client() as running:
         yield running
+
+
+@pytest.fixture
+def pods(real_node) -> Iterator[RealPods]:
+    with real_pods(real_node) as pods:
+        yield pods
+
+
+@pytest.fixture
+async def people(control_plane) -> AsyncIterator[Administrator]:
+    async with administering(control_plane) as found:
+        yield found

@@ -5,7 +5,7 @@ from http.client import CREATED
 import pytest
 
 from support.builders.pods import listed
-from support.quota.installed_aaq import a_pod, cluster_path, mark
+from support.quota.installed_aaq import cluster_path, idle_pod, mark
 from support.until import until_sync
 
 MARK = mark()
@@ -31,7 +31,7 @@ def classes(system):
 def a_class(place, number):
     """The name of a class that admission has heard of."""
     name = CLASSES[number - 1]
-    probe = a_pod("probe", priorityClassName=name)
+    probe = idle_pod("probe", priorityClassName=name)
     path = f"{place.path('pods')}?dryRun=All"
     until_sync(lambda: place.system.request("POST", path, probe)[0] == CREATED, lambda: name)
     return name

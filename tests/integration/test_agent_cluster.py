@@ -14,13 +14,13 @@ import pytest
 
 from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
-from support.cluster.control_plane import started_control_plane
+from support.cluster.control_plane import started_control_plane, wait_for_account
 from support.devices.agent import ANNOTATION, AgentProcess, annotated_pod, gpu_pod, pods_port
 from support.devices.kubelet_http import KubeletHttp
 from support.devices.kubelet_server import Pod, kubelet_server
 from support.devices.node_with_agent import MANY, inventory
+from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_blocking
 
 HOME = "aaq"
@@ -149,7 +149,7 @@ async def test_as_installed_a_full_node_shows_all_its_devices(node, client, tmp_
 async def test_pods_can_come_from_a_watch_and_a_new_one_is_not_missed(node, client, tmp_path):
     metadata = {"annotations": {ANNOTATION: '{"gpu":[{"minor":0,"id":"GPU-0"}]}'}}
     pod = pod_manifest("watched", limits=f"{GPU}=1", node=NODE, container="main", metadata=metadata)
-    kubectl(node.plane, "wait", "--for=create", "serviceaccount/default", "--timeout=120s")
+    wait_for_account(node.plane)
     async with kubelet_server() as kubelet:
         options = node.options("--pods-from=api")
         with AgentProcess(

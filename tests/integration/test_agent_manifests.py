@@ -6,8 +6,9 @@ import uuid
 import pytest
 import yaml
 
+from support.cluster.control_plane import wait_for_account
+from support.install.printed import printed, printed_objects
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 CASES = {
@@ -51,12 +52,10 @@ def test_only_the_folders_of_the_host_and_root_keep_it_from_being_restricted(con
     """A namespace that enforces the profile says what an administrator has to allow."""
     strict = f"strict-{uuid.uuid4().hex[:6]}"
     kubectl(control_plane, "create", "namespace", strict)
-    kubectl(control_plane, "wait", "--for=create", "-n", strict, "serviceaccount/default")
+    wait_for_account(control_plane, strict)
     kubectl(control_plane, "label", "ns", strict, "pod-security.kubernetes.io/enforce=restricted")
     (daemon_set,) = [
-        each
-        for each in yaml.safe_load_all(printed("agent", "-n", strict))
-        if each["kind"] == "DaemonSet"
+        each for each in printed_objects("agent", "-n", strict) if each["kind"] == "DaemonSet"
     ]
     pod = {
         "apiVersion": "v1",

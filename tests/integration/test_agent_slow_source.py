@@ -13,7 +13,6 @@ import pytest
 from support.devices.agent import LOOPBACK, AgentProcess, Raw, gpu_pod
 from support.devices.kubelet_server import Pod, kubelet_server
 from support.devices.node_with_agent import GPU
-from support.devices.socket_clients import PodResourcesClient, podresources_client
 from support.log_lines import messages
 from support.until import until, until_blocking
 
@@ -80,12 +79,6 @@ async def hanging_port(*pods: Raw) -> AsyncIterator[HangingPort]:
         port.answer()
         server.close()
         await server.wait_closed()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[PodResourcesClient]:
-    async with podresources_client() as running:
-        yield running
 
 
 async def test_pods_that_are_known_keep_their_devices_within_the_deadline_of_every_client(

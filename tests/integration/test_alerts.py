@@ -10,13 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.telemetry.catalogue.metric import Process
 from bursar.adapters.telemetry.certificates.served import ServedCertificate
 from bursar.adapters.telemetry.controller.metrics import controller_metrics
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import CRDS, LEASES, PODS
 from bursar.app.cluster.ports import EVERYTHING, ForbiddenError, Key, UnavailableError
 from bursar.app.controller.gating_check import NAME_LABEL
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
@@ -28,7 +26,7 @@ from bursar.core.model.selectors.selector import LabelSelector
 from support.builders.manifests import DEFINITIONS
 from support.faults.line import Line, Request
 from support.metrics.every_metric import operator_text
-from support.metrics.printed_metrics import differences, series_of
+from support.metrics.printed_metrics import NoLimiter, differences, series_of
 from support.metrics.prometheus import AT_CONTROLLER, AT_WEBHOOK, Scrapes, rule_groups, target
 from support.metrics.promql import unknown_names
 from support.quota.aaq_controller import TEAM, AaqScene
@@ -39,10 +37,6 @@ QUIET_MINUTES = 5
 BAD_MINUTES = 30
 """Longer than any alert waits, and a range of 10 minutes besides."""
 BY_NAME = {each.name: each for each in ALERTS}
-
-
-class NoLimiter:
-    limit = in_flight = throttled_total = waiting = 0
 
 
 class Faulty(Line):

@@ -19,6 +19,7 @@ from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.capacity.watched_sources import capacity_sources
 from bursar.app.cluster.events.recorder import EventRecorder
+from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext
@@ -26,7 +27,7 @@ from bursar.core.model.selectors.text import parse_selector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from bursar.core.peerpods.names import VM_RESOURCE
 from controlplane import ControlPlane
-from support.cluster.access import NODES, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.until import until, until_blocking
 
 COMPONENT = "bursar.io/capacity"

@@ -13,10 +13,12 @@ from controlplane import LOOPBACK
 from program import free_port
 from support.builders.manifests import pod_manifest
 from support.builders.reviews import put_pair
+from support.cluster.control_plane import wait_for_account
+from support.install.printed import printed
 from support.metrics.printed_metrics import differences
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import Controllers, own_cluster, printed
-from support.until import PATIENCE_SECONDS, until_sync
+from support.quota.controller_processes import Controllers, own_cluster
+from support.until import until_sync
 
 PLACE = "peer-pods"
 VM = "kata.peerpods.io/vm"
@@ -39,7 +41,7 @@ def wait_offered(plane, amount: str | None) -> None:
     until_sync(lambda: offered(plane) == [(amount, amount)], lambda: offered(plane))
 
 
-def a_pod(name: str) -> dict[str, Any]:
+def vm_pod(name: str) -> dict[str, Any]:
     return pod_manifest(f"{PLACE}/{name}", requests=f"{VM}=1", limits=f"{VM}=1")
 
 
@@ -77,10 +79,9 @@ def test_the_preset_is_kept_healed_and_withdrawn(control_plane, tmp_path):
     served = (f"--tls-dir={tmp_path}", f"--bind={LOOPBACK}:{port}", "--metrics-auth=none")
     with Controllers(plane, tmp_path, *options, *served):
         wait_offered(plane, "2")
-        account = ("serviceaccount/default", "-n", PLACE, f"--timeout={PATIENCE_SECONDS}s")
-        kubectl(plane, "wait", "--for=create", *account)
+        wait_for_account(plane, PLACE)
         for number in range(3):
-            kubectl(plane, "create", "-f", "-", stdin=json.dumps(a_pod(f"peer-{number}")))
+            kubectl(plane, "create", "-f", "-", stdin=json.dumps(vm_pod(f"peer-{number}")))
         wait_shown(authority, port, {"bursar_capacity_waiting": "1", "bursar_node_capacity": "2"})
         kubectl(plane, "delete", "pod", "-n", PLACE, "--all", "--force")
         wait_shown(authority, port, {"bursar_capacity_waiting": "0"})

@@ -1,6 +1,6 @@
 """Own certificates on a real API server: made, rotated under load, and healed; no request fails."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -10,6 +10,7 @@ from bursar.adapters.x509.certificates import Certificates
 from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SECRETS
 from bursar.app.cluster.ports import NotFoundError, Patch, PatchKind
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.certified import (
     CA,
     GATER,
@@ -21,7 +22,7 @@ from support.processes.certified import (
     loaded,
 )
 from support.processes.kubectl import kubectl
-from support.quota.controller_processes import HOME, Administrator, administering, printed
+from support.quota.controller_processes import HOME
 from support.until import until
 
 PATIENCE_LONG = 400
@@ -36,12 +37,6 @@ def control_plane(quota_cluster) -> ControlPlane:
 @pytest.fixture(scope="module")
 def installation(control_plane, tmp_path_factory) -> Iterator[Installation]:
     with installed(control_plane, tmp_path_factory.mktemp("certified")) as found:
-        yield found
-
-
-@pytest.fixture
-async def people(control_plane) -> AsyncIterator[Administrator]:
-    async with administering(control_plane) as found:
         yield found
 
 

@@ -1,12 +1,11 @@
 """A leader that keeps certificates is paused, and another takes over before they expire."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from controlplane import ControlPlane
 from support.processes.certified import Installation, a_load, installed, loaded
-from support.quota.controller_processes import Administrator, administering
 from support.until import until
 
 LIFETIMES = ("--certificate-lifetime=90s", "--ca-lifetime=270s")
@@ -22,12 +21,6 @@ def control_plane(quota_cluster) -> ControlPlane:
 @pytest.fixture
 def installation(control_plane, tmp_path) -> Iterator[Installation]:
     with installed(control_plane, tmp_path, LIFETIMES) as found:
-        yield found
-
-
-@pytest.fixture
-async def people(control_plane) -> AsyncIterator[Administrator]:
-    async with administering(control_plane) as found:
         yield found
 
 

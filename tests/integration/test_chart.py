@@ -16,7 +16,12 @@ from support.chart.helm import CHART, objects_of, try_helm
 from support.cluster.control_plane import started_control_plane
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import Administrator, a_pod, administering, switch_gate_on
+from support.quota.controller_processes import (
+    Administrator,
+    administering,
+    gated_pod,
+    switch_gate_on,
+)
 from support.until import until
 
 HOME = "aaq"
@@ -48,7 +53,7 @@ def installed(plane: ControlPlane) -> list[str]:
 
 
 async def is_gated(people: Administrator, namespace: str) -> bool:
-    pod = a_pod("probe")
+    pod = gated_pod("probe")
     del pod["spec"]["schedulingGates"]
     made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)
     return GATE in json.dumps(json.loads(made)["spec"])
@@ -135,7 +140,7 @@ async def run_removal(plane: ControlPlane) -> None:
     arguments = (*pod["containers"][0]["args"], "--kubeconfig", str(path))
     ran = await asyncio.to_thread(run_bursar, *arguments)
     assert ran.code == 0, ran.err
-    assert ran.out == "1 pod let go\n"
+    assert ran.out == "1 pod released\n"
 
 
 async def until_served(plane: ControlPlane) -> None:

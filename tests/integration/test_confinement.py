@@ -20,9 +20,10 @@ from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.devices.source import KOORDINATOR
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
+from support.cluster.control_plane import wait_for_account
 from support.install.confined import JSON_PATCH, MERGE_PATCH, Confined
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 FOREIGN = "example.com/licence"
@@ -48,8 +49,7 @@ def confined(control_plane) -> Iterator[Confined]:
     here = Confined(control_plane, home, namespace)
     try:
         here.ask("", "POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        until_sync(lambda: here.ask("", "GET", account)[0] == 200, "a service account was made")
+        wait_for_account(control_plane, namespace)
         write = ["create", "update", "patch", "delete", "deletecollection", "get", "list"]
         quotas = {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": write}
         status = {"apiGroups": [""], "resources": ["resourcequotas/status"], "verbs": write}

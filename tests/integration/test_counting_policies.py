@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import CREATED, UNPROCESSABLE_ENTITY
 
-from support.quota.installed_aaq import a_pod, mark
+from support.quota.installed_aaq import idle_pod, mark
 from support.until import until_sync
 
 PATH = "/apis/bursar.io/v1alpha1/countingpolicies"
@@ -35,7 +35,7 @@ def conditions(system, path):
 
 def a_notebook(place, name, **labels):
     metadata = {"name": name, "labels": labels}
-    place.create("pods", name, metadata=metadata, spec=a_pod(name, "cpu=1")["spec"])
+    place.create("pods", name, metadata=metadata, spec=idle_pod(name, "cpu=1")["spec"])
 
 
 def test_pods_of_a_notebook_count_as_notebooks(system, place):

@@ -15,20 +15,23 @@ import pytest
 
 from bursar.adapters.files.crds import crd_folder
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.kinds import NAMESPACES, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import (
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+    SERVICE_ACCOUNTS,
+)
 from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind, Query, Resource
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS, CUSTOM_KINDS
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
-from support.cluster.access import PODS, SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl
 from support.until import until
 
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
 CLASSES = {"quota-test-high": 1000, "quota-test-low": 10}
 NAMESPACE_COUNT = 4
 POD_COUNT = 560
@@ -115,7 +118,7 @@ def an_affinity(random: Random) -> dict:
     return {side: {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
 
 
-def a_pod(random: Random, name: str) -> dict:
+def random_pod(random: Random, name: str) -> dict:
     spec = {
         "automountServiceAccountToken": False,
         "nodeSelector": {"no-node": "has-this"},
@@ -245,7 +248,7 @@ async def test_the_recount_equals_what_kubernetes_counts(control_plane, client, 
     random = Random(20260504)  # noqa: S311 - a repeatable case
     await make_classes(client)
     pods = [
-        (namespaces[index % NAMESPACE_COUNT], a_pod(random, f"p{index:03}"))
+        (namespaces[index % NAMESPACE_COUNT], random_pod(random, f"p{index:03}"))
         for index in range(POD_COUNT)
     ]
     await asyncio.gather(*(live_through(client, random, *each) for each in pods))

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.ports import Key, Resource
+from bursar.app.cluster.kinds import PODS, RUNTIME_CLASSES
+from bursar.app.cluster.ports import Key
 from bursar.core.devices.source import KOORDINATOR
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.quota import GATE
@@ -16,7 +16,6 @@ from support.quota.controller_processes import SHORT_TERMS, Controllers, adminis
 from support.until import until
 
 RUNTIME = "kata-device-quota"
-CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 LICENCE = "example.com/licence"
 HARD = {
     "requests.cpu": "4",
@@ -43,7 +42,7 @@ def controllers(control_plane, tmp_path):
         yield running
 
 
-def a_pod(name: str, requests: str) -> dict:
+def gated(name: str, requests: str) -> dict:
     whole = " ".join(each for each in requests.split() if not each.startswith("cpu"))
     spec = {"schedulerName": "nobody"}
     return pod_manifest(name, GATE, requests=requests, limits=whole, **spec)
@@ -66,14 +65,14 @@ def a_peer(name: str) -> dict:
 async def test_one_quota_limits_cpu_vms_gpus_and_licences(control_plane):
     async with administering(control_plane) as people:
         runtime = {"metadata": {"name": RUNTIME}, "handler": RUNTIME}
-        await people.client.create(CLASSES, runtime)
+        await people.client.create(RUNTIME_CLASSES, runtime)
         try:
             quota = Key(await people.namespace("mixed"), "team")
             await people.quota(quota, HARD)
             for body in (
-                a_pod("solver", f"cpu=1 {LICENCE}=2"),
+                gated("solver", f"cpu=1 {LICENCE}=2"),
                 a_peer("vm"),
-                a_pod("shared", "cpu=1 koordinator.sh/gpu=150"),
+                gated("shared", "cpu=1 koordinator.sh/gpu=150"),
             ):
                 await people.client.create(PODS, body, namespace=quota.namespace)
             wanted = {
@@ -85,9 +84,9 @@ async def test_one_quota_limits_cpu_vms_gpus_and_licences(control_plane):
             await people.uses(quota, **wanted)
 
             late = {
-                "gpu-late": (a_pod("gpu-late", "nvidia.com/gpu=1"), "gpu/koordinator=500m"),
+                "gpu-late": (gated("gpu-late", "nvidia.com/gpu=1"), "gpu/koordinator=500m"),
                 "vm-late": (a_peer("vm-late"), "instances/peerpod=1"),
-                "licence-late": (a_pod("licence-late", f"{LICENCE}=1"), f"requests.{LICENCE}=1"),
+                "licence-late": (gated("licence-late", f"{LICENCE}=1"), f"requests.{LICENCE}=1"),
             }
             for name, (body, missing) in late.items():
                 await people.client.create(PODS, body, namespace=quota.namespace)
@@ -104,7 +103,7 @@ async def test_one_quota_limits_cpu_vms_gpus_and_licences(control_plane):
             await people.change(PODS, Key(quota.namespace, "shared"), change)
             await people.uses(quota, **{**wanted, "gpu/koordinator": "2"})
         finally:
-            await people.client.delete(CLASSES, Key("", RUNTIME))
+            await people.client.delete(RUNTIME_CLASSES, Key("", RUNTIME))
 
 
 def notes(control_plane, quota: Key, name: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.cluster.real_node import RealPods, real_pods
 from support.devices.agent import AgentProcess
 from support.nodes.container_checks import SLEEP
 from support.processes.command_line import run_bursar
@@ -14,12 +13,6 @@ from support.until import until_sync
 pytestmark = pytest.mark.integration
 
 CACHE = {"name": "cache", "mountPath": "/cache"}
-
-
-@pytest.fixture
-def pods(real_node) -> Iterator[RealPods]:
-    with real_pods(real_node) as pods:
-        yield pods
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 PARTS = ("crds", "rbac", "controller", "webhook", "capacity", "agent", "extender", "operator")

@@ -12,6 +12,7 @@ from bursar.adapters.clock import RealClock
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import Drop, EventRecorder
 from controlplane import ControlPlane
+from support.builders.manifests import pod_manifest
 from support.cluster.access import a_client, access_of
 from support.processes.kubectl import kubectl
 from support.until import until
@@ -51,16 +52,10 @@ def a_namespace(plane: ControlPlane) -> str:
     return name
 
 
-def a_pod(plane: ControlPlane, namespace: str) -> ObjectReference:
+def create_pod(plane: ControlPlane, namespace: str) -> ObjectReference:
     """A pod that no scheduler and no kubelet will say anything about."""
-    pod = {
-        "metadata": {"name": "web"},
-        "spec": {
-            "schedulingGates": [{"name": "bursar.io/quota"}],
-            "containers": [{"name": "web", "image": "web"}],
-        },
-    }
-    status, body = plane.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    status, body = plane.request("POST", path, pod_manifest("web", "bursar.io/quota"))
     assert status == http.client.CREATED, body
     made = json.loads(body)
     return ObjectReference(
@@ -78,7 +73,7 @@ def rows(text: str) -> list[list[str]]:
 
 async def test_kubectl_shows_events_with_counts(control_plane):
     namespace = a_namespace(control_plane)
-    pod = a_pod(control_plane, namespace)
+    pod = create_pod(control_plane, namespace)
     async with recording(control_plane) as recorder:
         for _ in range(5):
             recorder.record(
@@ -105,7 +100,7 @@ async def test_kubectl_shows_events_with_counts(control_plane):
 
 async def test_series_grows_on_the_server_while_it_happens(control_plane):
     namespace = a_namespace(control_plane)
-    pod = a_pod(control_plane, namespace)
+    pod = create_pod(control_plane, namespace)
     async with recording(control_plane) as recorder:
         recorder.record(pod, Reason.HELD, "short of 2 cpu", action="Hold")
         await until(lambda: events(control_plane, namespace), "the first event is written")
@@ -125,7 +120,7 @@ def events(plane: ControlPlane, namespace: str) -> list[dict]:
 
 async def test_longest_texts_and_strangest_names_are_taken(control_plane):
     namespace = a_namespace(control_plane)
-    pod = a_pod(control_plane, namespace)
+    pod = create_pod(control_plane, namespace)
     role = ObjectReference(
         api_version="rbac.authorization.k8s.io/v1",
         kind="ClusterRole",
@@ -153,7 +148,7 @@ async def test_longest_texts_and_strangest_names_are_taken(control_plane):
 
 async def test_namespace_that_is_gone_drops_the_event_and_nothing_else(control_plane):
     namespace = a_namespace(control_plane)
-    pod = a_pod(control_plane, namespace)
+    pod = create_pod(control_plane, namespace)
     nowhere = ObjectReference(
         api_version="v1", kind="Pod", namespace=f"{namespace}-gone", name="web"
     )

@@ -22,8 +22,8 @@ from support.extender.processes import (
     observed,
     running,
 )
+from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
 from support.seeds import SEED
 from support.until import until, until_blocking
 

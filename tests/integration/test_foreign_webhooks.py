@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.app.cluster.events.document import EVENTS
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import Query
 from bursar.app.quota.quota_loop import LIFTS_MAX
 from certificates import Authority

@@ -47,7 +47,7 @@ def test_while_the_controller_is_down_pods_wait_and_others_run_on(installed, sho
 
     assert grown.code != 0
     assert "could not be checked against quotas" in grown.err
-    assert f"see whether {CONTROLLER} runs" in grown.err
+    assert f"check that {CONTROLLER} runs" in grown.err
     assert shrunk.code == 0, shrunk.err
     shop.until(running=2, gated=0)
     until_sync(lambda: shop.try_resize("early", "20m").code == 0, lambda: installed.logs("webhook"))

@@ -17,7 +17,7 @@ from bursar.wire.devices.pod import DevicePodDecoder
 from certificates import Authority
 from support.builders.kubeconfigs import HandClock, loaded
 from support.cluster.access import a_client, access_of
-from support.devices.kubelet_http import Asker, KubeletHttp, a_pod, allow, forbid
+from support.devices.kubelet_http import Asker, KubeletHttp, allow, annotated_pod, forbid
 
 PODS = ["one", "two"]
 PATIENT = KubeletLimits(seconds=20)
@@ -28,7 +28,7 @@ def kubelet(control_plane, tmp_path_factory):
     kubelet = KubeletHttp(control_plane, tmp_path_factory.mktemp("kubelet"))
     kubelet.program.start()
     kubelet.program.wait_ready()
-    kubelet.put([a_pod(name) for name in PODS])
+    kubelet.put([annotated_pod(name) for name in PODS])
     yield kubelet
     kubelet.program.stop()
 
@@ -37,7 +37,7 @@ def kubelet(control_plane, tmp_path_factory):
 def stranger(control_plane, tmp_path):
     """A kubelet whose certificate is not the cluster's work, as most of them are."""
     kubelet = KubeletHttp(control_plane, tmp_path, authority=Authority(tmp_path))
-    kubelet.put([a_pod(name) for name in PODS])
+    kubelet.put([annotated_pod(name) for name in PODS])
     kubelet.program.start()
     kubelet.program.wait_ready()
     yield kubelet

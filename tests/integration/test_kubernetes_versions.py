@@ -20,11 +20,11 @@ from support.install.kubernetes_features import (
     missing_features,
     pod_with_resources_of_its_own,
 )
+from support.install.printed import printed
 from support.operator.running import running_operator
 from support.processes.command_line import run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
-from support.quota.installed_aaq import a_pod, a_system
+from support.quota.installed_aaq import a_system, idle_pod
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +57,7 @@ def test_resources_of_a_pod_change_by_a_resize_alone(plane):
     # Pods are refused without it, and its controller need not be waited for.
     account = {"metadata": {"name": "default"}}
     plane.request("POST", "/api/v1/namespaces/sizes/serviceaccounts", account)
-    kubectl(plane, "create", "-n", "sizes", "-f", "-", stdin=json.dumps(a_pod("pod", "cpu=1")))
+    kubectl(plane, "create", "-n", "sizes", "-f", "-", stdin=json.dumps(idle_pod("pod", "cpu=1")))
     path = "/spec/containers/0/resources/requests/cpu"
     change = json.dumps([{"op": "replace", "path": path, "value": "2"}])
 

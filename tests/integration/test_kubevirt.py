@@ -15,9 +15,10 @@ from bursar.app.install.policies.launcher_protection import (
 from controlplane import ControlPlane
 from support.builders.vms import KUBEVIRT_DEFINITIONS, a_launcher, a_vmi
 from support.counting.migration_story import MigrationStory
+from support.install.printed import printed
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import Controllers, administering, printed
+from support.quota.controller_processes import Controllers, administering
 from support.until import until_sync
 
 DEFINITIONS = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*KUBEVIRT_DEFINITIONS]})

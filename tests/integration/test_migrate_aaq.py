@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import CRDS, DEPLOYMENTS, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ClusterError, Key, Query
-from bursar.app.migration.gather import DEFINITIONS, DEPLOYMENTS, read_state
+from bursar.app.migration.gather import read_state
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.app.quota.managed.names import MANAGED_SUFFIX
 from bursar.core.quota.quota import GATE
@@ -24,7 +24,7 @@ from support.migration.aaq_objects import HOME, bursars_manifests
 from support.migration.aaq_world import gates_of
 from support.migration.running_aaq import Programs, running_aaq
 from support.processes.command_line import COMMAND, run_bursar
-from support.quota.controller_processes import Administrator, Lane, a_pod, watched
+from support.quota.controller_processes import Administrator, Lane, gated_pod, watched
 from support.until import until
 
 LIMIT = 10
@@ -53,7 +53,7 @@ class Load:
     async def run(self) -> None:
         before: Key | None = None
         while True:
-            pod = a_pod(f"load-{uuid.uuid4().hex[:8]}")
+            pod = gated_pod(f"load-{uuid.uuid4().hex[:8]}")
             del pod["spec"]["schedulingGates"]
             try:
                 made = json.loads(await self.client.create(PODS, pod, namespace=self.namespace))
@@ -150,7 +150,7 @@ async def uids(people: Administrator, namespace: str) -> dict[str, str]:
     keys = {
         "quota": (APPLICATION_QUOTAS, Key(namespace, "q")),
         "managed": (RESOURCE_QUOTAS, Key(namespace, f"q{MANAGED_SUFFIX}")),
-        "definition": (DEFINITIONS, Key("", str(APPLICATION_QUOTAS))),
+        "definition": (CRDS, Key("", str(APPLICATION_QUOTAS))),
     }
     return {name: (await people.read(*key))["metadata"]["uid"] for name, key in keys.items()}
 
@@ -202,7 +202,7 @@ def ungated() -> dict:
 
 async def gate_of_aaq(people: Administrator, namespace: str) -> None:
     """API servers learn of a webhook after a moment."""
-    pod = a_pod("probe", **ungated())
+    pod = gated_pod("probe", **ungated())
 
     async def is_gated() -> bool:
         made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)

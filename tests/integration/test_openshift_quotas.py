@@ -15,7 +15,7 @@ from bursar.app.install.policies.confinement import (
 )
 from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX
 from support.builders.pods import listed
-from support.quota.controller_processes import printed
+from support.install.printed import printed
 from support.quota.installed_aaq import AACRQ, ACRQ, cluster_path, custom
 from support.quota.openshift import DEFINITION, NAME
 from support.until import until_sync

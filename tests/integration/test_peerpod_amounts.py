@@ -7,14 +7,14 @@ import pytest
 from cli.test_peerpod_numbers import from_yaml, recorded
 from controlplane import ControlPlane
 from support.builders.peer_pods import a_peer_pod, main
+from support.cluster.control_plane import wait_for_account
 from support.processes.kubectl import kubectl
 
 
 @pytest.fixture(scope="module")
 def plane(control_plane: ControlPlane) -> ControlPlane:
     """A cluster whose default namespace takes pods: its service account is there."""
-    account = ("serviceaccount/default", "--namespace=default")
-    kubectl(control_plane, "wait", "--for=create", *account, "--timeout=120s")
+    wait_for_account(control_plane)
     return control_plane
 
 

@@ -18,14 +18,15 @@ import pytest
 import yaml
 
 from assets import ensure
-from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.app.install.peerpods import POLICY
 from bursar.app.install.policies.confinement import (
     confinement_documents,
     node_confinement_documents,
 )
+from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
-from support.cluster.control_plane import started_control_plane
+from support.cluster.control_plane import started_control_plane, wait_for_account
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import kubectl, try_kubectl
 from support.processes.webhook import Webhook
@@ -51,7 +52,7 @@ UPSTREAMS = f"""\
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
 metadata:
-  name: {CONFIGURATION}
+  name: {PEER_POD_WEBHOOKS}
   annotations:
     cert-manager.io/inject-ca-from: peer-pods-webhook-system/peer-pods-webhook-serving-cert
   labels: {{app.kubernetes.io/managed-by: Helm}}
@@ -110,7 +111,7 @@ class Reader:
 
     def configuration(self) -> dict[str, Any]:
         text = kubectl(
-            self.plane, "get", "mutatingwebhookconfiguration", CONFIGURATION, "-o", "json"
+            self.plane, "get", "mutatingwebhookconfiguration", PEER_POD_WEBHOOKS, "-o", "json"
         )
         return json.loads(text)
 
@@ -130,8 +131,7 @@ def control_plane() -> Iterator[ControlPlane]:
 def reader(control_plane, tmp_path) -> Reader:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "kubectl").symlink_to(ensure("kubectl"))
-    account = ("serviceaccount/default", "-n", "default", f"--timeout={PATIENCE_SECONDS}s")
-    kubectl(control_plane, "wait", "--for=create", *account)
+    wait_for_account(control_plane)
     return Reader(control_plane, tmp_path)
 
 

@@ -14,12 +14,13 @@ import pytest
 
 from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import ClusterError, Key
-from bursar.app.install.peerpods import CONFIGURATION
 from bursar.app.install.policies.peerpod_protection import ONLY_WHAT_WAS_REMOVED
+from bursar.app.names import PEER_POD_WEBHOOKS
 from bursar.core.peerpods.settings import Mode, PeerPodSettings
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, a_peer_pod, main, rewritten
+from support.install.printed import printed
 from support.processes.kubectl import kubectl
 from support.processes.webhook import Webhook
 from support.quota.controller_processes import (
@@ -28,7 +29,6 @@ from support.quota.controller_processes import (
     Administrator,
     Controllers,
     administering,
-    printed,
 )
 from support.until import until
 
@@ -83,7 +83,7 @@ def webhook(control_plane, tmp_path_factory) -> Iterator[Webhook]:
 def without_webhook(webhook, control_plane) -> Iterator[None]:
     """As on a cluster of upstream's webhook, which knows nothing of ours."""
     assert webhook.program.is_running
-    name = ("mutatingwebhookconfiguration", CONFIGURATION)
+    name = ("mutatingwebhookconfiguration", PEER_POD_WEBHOOKS)
     stored = json.loads(kubectl(control_plane, "get", *name, "-o", "json"))
     kubectl(control_plane, "delete", *name)
     yield
@@ -137,7 +137,7 @@ async def a_room(plane: ControlPlane) -> AsyncIterator[Room]:
         yield Room(plane, people, quota)
 
 
-def a_pod(*containers: dict[str, Any], **annotations: str) -> dict[str, Any]:
+def gated_peer(*containers: dict[str, Any], **annotations: str) -> dict[str, Any]:
     return a_peer_pod(
         *containers,
         annotations=annotations,
@@ -154,7 +154,7 @@ def as_upstream_leaves_it(raw: dict[str, Any]) -> dict[str, Any]:
 
 async def is_rewritten(room: Room) -> bool:
     """Webhook configurations come into force a moment after they were stored."""
-    body = a_pod(main("cpu=1"))
+    body = gated_peer(main("cpu=1"))
     body["metadata"] = {"generateName": "probe-"}
     stored = json.loads(
         await room.people.client.create(PODS, body, namespace=room.quota.namespace, is_dry_run=True)
@@ -166,7 +166,7 @@ async def is_rewritten(room: Room) -> bool:
 async def test_a_vm_of_96_cpus_waits_under_a_quota_of_one(control_plane):
     async with a_room(control_plane) as room:
         await until(lambda: is_rewritten(room), "the webhook rewrites peer pods")
-        stored = await room.create("huge", a_pod(main(HUGE, HUGE)))
+        stored = await room.create("huge", gated_peer(main(HUGE, HUGE)))
         assert stored["spec"]["containers"][0]["resources"] == ONE_VM
         await room.waits("huge")
 
@@ -180,11 +180,13 @@ async def test_a_forged_record_changes_nothing(control_plane):
     with_vm = f"{HUGE} {VM}=1"
     async with a_room(control_plane) as room:
         await until(lambda: is_rewritten(room), "the webhook rewrites peer pods")
-        await room.create("dropped", a_pod(main(HUGE, HUGE), **{RECORD: FORGED}))
+        await room.create("dropped", gated_peer(main(HUGE, HUGE), **{RECORD: FORGED}))
         await room.waits("dropped")
 
         # This record passes for that of an earlier call. It costs the VM that it leads to.
-        believed = await room.create("sized", a_pod(main(with_vm, with_vm), **{RECORD: FORGED}))
+        believed = await room.create(
+            "sized", gated_peer(main(with_vm, with_vm), **{RECORD: FORGED})
+        )
         assert believed["metadata"]["annotations"][f"{KATA}default_vcpus"] == "1"
         await room.people.limit(room.quota, **{"requests.cpu": "2"})
         await room.people.uses(room.quota, requests_cpu="1250m")
@@ -199,13 +201,13 @@ async def test_a_pod_that_upstreams_webhook_rewrote_waits_as_well(control_plane)
             return not await is_rewritten(room)
 
         await until(is_untouched, "our webhook is gone")
-        body = as_upstream_leaves_it(a_pod(main(HUGE, HUGE)))
+        body = as_upstream_leaves_it(gated_peer(main(HUGE, HUGE)))
         assert RECORD not in body["metadata"]["annotations"]
         await room.create("huge", body)
-        body = as_upstream_leaves_it(a_pod(main(HUGE, HUGE)))
+        body = as_upstream_leaves_it(gated_peer(main(HUGE, HUGE)))
         body["metadata"]["annotations"][RECORD] = FORGED
         await room.create("forged", body)
-        await room.create("bare", a_pod(main(HUGE, HUGE)))
+        await room.create("bare", gated_peer(main(HUGE, HUGE)))
         await asyncio.gather(*(room.waits(name) for name in ("huge", "forged", "bare")))
 
         await room.people.limit(room.quota, **{"requests.cpu": "97"})
@@ -215,7 +217,7 @@ async def test_a_pod_that_upstreams_webhook_rewrote_waits_as_well(control_plane)
 @pytest.mark.usefixtures("beside_upstream")
 async def test_beside_upstreams_webhook_nobody_lowers_the_charge_of_a_running_vm(control_plane):
     """This comes last: the policies take the place of those of our webhook."""
-    body = as_upstream_leaves_it(a_pod(main(HUGE, HUGE)))
+    body = as_upstream_leaves_it(gated_peer(main(HUGE, HUGE)))
     forged = json.loads(json.dumps(body))
     forged["metadata"]["annotations"][RECORD] = FORGED
 
@@ -235,7 +237,7 @@ async def test_beside_upstreams_webhook_nobody_lowers_the_charge_of_a_running_vm
         await room.people.uses(room.quota, requests_cpu="96250m")
         for key in (f"{KATA}default_vcpus", f"{KATA}machine_type", RECORD):
             change = {"metadata": {"annotations": {key: "1"}}}
-            with pytest.raises(ClusterError, match="cannot be changed any more"):
+            with pytest.raises(ClusterError, match="cannot be changed after creation"):
                 await room.people.change(PODS, Key(room.quota.namespace, "huge"), change)
         await room.people.settle()
         assert (await room.people.used(room.quota))["requests.cpu"] == "96250m"

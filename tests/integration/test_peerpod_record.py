@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.app.install.peerpods import POLICY
 from bursar.app.install.policies.peerpod_protection import (
     MAY_NOT_BIND,
     MAY_NOT_CHANGE,
@@ -20,11 +20,13 @@ from bursar.app.install.policies.peerpod_protection import (
     ONLY_WHAT_WAS_REMOVED,
     PROTECTED,
 )
+from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection
+from support.cluster.control_plane import wait_for_account
+from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
 from support.processes.webhook import Webhook
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -129,7 +131,9 @@ class Scene:
         remove_protection(self.plane)
         for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
             self.plane.request("DELETE", f"{ADMISSION}/{kind}/{POLICY}")
-        self.plane.request("DELETE", f"{ADMISSION}/mutatingwebhookconfigurations/{CONFIGURATION}")
+        self.plane.request(
+            "DELETE", f"{ADMISSION}/mutatingwebhookconfigurations/{PEER_POD_WEBHOOKS}"
+        )
 
 
 def a_scene(plane: ControlPlane) -> Scene:
@@ -137,8 +141,7 @@ def a_scene(plane: ControlPlane) -> Scene:
     scene = Scene(plane, f"record-{token}", f"kata-{token}", f"other-{token}")
     scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": scene.namespace}})
     scene.call("POST", CLASSES, {"metadata": {"name": scene.other}, "handler": "other"})
-    account = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/default"
-    until_sync(lambda: plane.request("GET", account)[0] == 200, "a service account")
+    wait_for_account(plane, scene.namespace)
     return scene
 
 

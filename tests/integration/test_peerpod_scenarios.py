@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from bursar.adapters.kube.client import KubeClient
+from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import EventKind, Query
 from bursar.core.peerpods.capacity import LIMIT_DEFAULT, MARK_ANNOTATION
 from cli.test_peerpod_scenarios import IBM
@@ -27,7 +28,8 @@ from integration.test_peerpods import (
 )
 from program import Program
 from support.builders.peer_pods import KATA, ONE_VM, VM, main
-from support.cluster.access import NODES
+from support.cluster.control_plane import wait_for_account
+from support.install.printed import printed
 from support.processes.webhook import Webhook
 from support.quota.controller_processes import (
     HOME,
@@ -35,7 +37,6 @@ from support.quota.controller_processes import (
     Controllers,
     administering,
     own_cluster,
-    printed,
 )
 from support.until import until_blocking, until_sync
 
@@ -65,8 +66,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     webhook.program.wait_ready()
     scene = Scene(control_plane, webhook, HOME, "shop", OTHER_CLASS)
     scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": scene.namespace}})
-    account = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/default"
-    until_sync(lambda: control_plane.request("GET", account)[0] == 200, "a service account")
+    wait_for_account(control_plane, scene.namespace)
     scene.apply_webhook()
     until_sync(scene.is_rewriting, "the API server asks the webhook")
     yield scene

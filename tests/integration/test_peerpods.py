@@ -15,24 +15,21 @@ import pytest
 import yaml
 
 from bursar.adapters.serving.message import JSON, Request, Response
-from bursar.app.install.peerpods import CONFIGURATION, POLICY
+from bursar.app.install.peerpods import POLICY
+from bursar.app.names import PEER_POD_WEBHOOKS
 from controlplane import LOOPBACK, NODE_CAPACITY, ControlPlane
 from support.builders.peer_pods import KATA, ONE_VM, RECORD, VM, main, remove_protection, sized
 from support.builders.reviews import posting, running
-from support.cluster.control_plane import MUTATING_POLICIES, needs_kubernetes
+from support.cluster.control_plane import MUTATING_POLICIES, needs_kubernetes, wait_for_account
+from support.install.printed import printed_objects
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
-from support.quota.controller_processes import printed as manifests
 from support.until import until_blocking, until_sync
 
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 SEED = main("cpu=1 memory=1Gi", "cpu=1 memory=2Gi", name="c")
-
-
-def printed(*arguments: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(manifests(*arguments)))
 
 
 @dataclass
@@ -91,7 +88,7 @@ class Scene:
 
     def apply_webhook(self, *more: str) -> None:
         self.apply(
-            printed(
+            printed_objects(
                 *("peerpods", "-n", self.home, "--url", self.webhook.url),
                 *("--ca-bundle", str(self.webhook.authority.certificate)),
                 *("--runtime-class=kata-remote", f"--runtime-class={self.extra}", *more),
@@ -130,12 +127,11 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     scene = Scene(control_plane, webhook, home, namespace, extra)
     for name in (home, namespace):
         scene.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    until_sync(lambda: control_plane.request("GET", accounts)[0] == 200, "a service account")
+    wait_for_account(control_plane, namespace)
     scene.apply_webhook()
     until_sync(scene.is_rewriting, "the API server asks the webhook")
     yield scene
-    control_plane.request("DELETE", f"{WEBHOOKS}/{CONFIGURATION}")
+    control_plane.request("DELETE", f"{WEBHOOKS}/{PEER_POD_WEBHOOKS}")
     remove_protection(control_plane)
     for name in ("kata-remote", extra):
         control_plane.request("DELETE", f"{RUNTIME_CLASSES}/{name}")
@@ -178,7 +174,7 @@ spec:
 def test_the_walk_through_of_upstreams_readme_step_by_step(scene, tmp_path):
     file = str(tmp_path / "pod.yaml")
     Path(file).write_text(POD_YAML)
-    (tmp_path / "rc.yaml").write_text(yaml.safe_dump(printed("peerpods")[0]))
+    (tmp_path / "rc.yaml").write_text(yaml.safe_dump(printed_objects("peerpods")[0]))
     here = ("-n", scene.namespace)
 
     scene.kubectl("apply", "-f", str(tmp_path / "rc.yaml"))
@@ -272,8 +268,7 @@ def test_a_dry_run_shows_the_rewritten_pod_and_stores_none(scene):
 def test_pods_of_the_systems_namespaces_are_left_alone(scene):
     for namespace in ("kube-system", scene.home):
         path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
-        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        until_sync(lambda place=accounts: scene.plane.request("GET", place)[0] == 200, "an account")
+        wait_for_account(scene.plane, namespace)
 
         assert resources_of(scene.call("POST", path, scene.pod(SEED))) == [SEED["resources"]]
 
@@ -327,7 +322,7 @@ async def another_webhook(
 
     async with running(folder, posting("/inject", review)) as server:
         name = f"z-injector-{uuid.uuid4().hex[:6]}"
-        *_, document = printed(
+        *_, document = printed_objects(
             *("peerpods", "--url", f"https://{LOOPBACK}:{server.port}"),
             *("--ca-bundle", str(folder / "ca.crt"), "--all-pods"),
         )
@@ -458,7 +453,7 @@ def test_w14_quotas_of_the_cluster_see_vms_and_no_longer_cpu(scene, hard, compla
 @needs_kubernetes(MUTATING_POLICIES)
 def test_a_policy_alone_asks_for_the_vm_and_leaves_the_rest(scene):
     peers = f"kata-policy-{uuid.uuid4().hex[:6]}"
-    documents = printed("peerpods", "--without-webhook", f"--runtime-class={peers}")
+    documents = printed_objects("peerpods", "--without-webhook", f"--runtime-class={peers}")
     scene.apply(documents)
 
     def shown(**spec: Any) -> dict[str, Any]:

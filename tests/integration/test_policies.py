@@ -16,9 +16,11 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
+from support.cluster.control_plane import wait_for_account
+from support.install.printed import printed, printed_objects
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed, switch_gate_on
+from support.quota.controller_processes import switch_gate_on
 from support.until import PATIENCE_SECONDS, until_sync
 
 REMOVAL_DENIED = "Only AAQ controller has permission to remove ApplicationAwareQuotaGate gate"
@@ -99,13 +101,13 @@ class Installation:
         return json.loads(answer)["status"]["allowed"]
 
 
-def a_pod(name: str, *gates: str, **spec: object) -> dict:
+def small_pod(name: str, *gates: str, **spec: object) -> dict:
     return pod_manifest(name, *gates, requests="cpu=1", limits="cpu=4", **spec)
 
 
 def a_restricted_pod(name: str) -> dict:
     """A pod that Bursar's own namespace accepts: it enforces a Pod Security Standard."""
-    pod = a_pod(name, securityContext={"runAsNonRoot": True, "runAsUser": 65532})
+    pod = small_pod(name, securityContext={"runAsNonRoot": True, "runAsUser": 65532})
     pod["spec"]["securityContext"]["seccompProfile"] = {"type": "RuntimeDefault"}
     rights = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     pod["spec"]["containers"][0]["securityContext"] = rights
@@ -117,7 +119,7 @@ def missing_definitions(installation: Installation) -> str:
     present = installation.run("get", "customresourcedefinitions", "-o", "name")
     absent = [
         definition
-        for definition in yaml.safe_load_all(printed("crds"))
+        for definition in printed_objects("crds")
         if definition["metadata"]["name"] not in present
     ]
     return yaml.safe_dump_all(absent)
@@ -135,7 +137,7 @@ def installed(control_plane: ControlPlane) -> Iterator[Installation]:
         installation.run("apply", "-f", "-", stdin=rest)
         with a_namespace(installation, gated=True) as probe:
             until_sync(lambda: is_refused_a_node(installation, probe), "the policies are known")
-            made = installation.create(probe, a_pod("early"))
+            made = installation.create(probe, small_pod("early"))
             assert made.code == 0, made.err
             assert installation.gates(probe, "early") == [], "no controller could lift the gate"
         switch_gate_on(control_plane, home)
@@ -152,13 +154,13 @@ def installed(control_plane: ControlPlane) -> Iterator[Installation]:
 
 def is_active(installation: Installation, namespace: str) -> bool:
     """Each policy, by its own effect; a dry run passes through admission as well."""
-    gated = installation.create(namespace, a_pod("probe"), "--dry-run=server")
+    gated = installation.create(namespace, small_pod("probe"), "--dry-run=server")
     # Protection was applied before both of these, and is told apart only by an update.
     return GATE in gated.out and is_refused_a_node(installation, namespace)
 
 
 def is_refused_a_node(installation: Installation, namespace: str) -> bool:
-    bound = installation.create(namespace, a_pod("probe", nodeName="n"), "--dry-run=server")
+    bound = installation.create(namespace, small_pod("probe", nodeName="n"), "--dry-run=server")
     return MAY_NOT_NAME_A_NODE in bound.err
 
 
@@ -169,15 +171,10 @@ def a_namespace(installation: Installation, *, gated: bool) -> Iterator[str]:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     installation.run("create", "-f", "-", stdin=json.dumps(body))
     try:
-        wait_for_account(installation, name)
+        wait_for_account(installation.plane, name)
         yield name
     finally:
         installation.run("delete", "namespace", name, "--wait=false")
-
-
-def wait_for_account(installation: Installation, namespace: str) -> None:
-    account = ("get", "serviceaccount", "default", "-n", namespace)
-    until_sync(lambda: installation.kubectl(*account).code == 0, "a service account was made")
 
 
 @pytest.fixture
@@ -202,7 +199,7 @@ def plain(installed: Installation) -> Iterator[str]:
     ],
 )
 def test_a_new_pod_gets_the_gate_once_and_keeps_foreign_ones(installed, gated, before, after):
-    created = installed.create(gated, a_pod("p", *before))
+    created = installed.create(gated, small_pod("p", *before))
 
     assert created.code == 0, created.err
     assert installed.gates(gated, "p") == after
@@ -214,7 +211,7 @@ def test_a_pod_is_otherwise_left_as_it_was_written(installed, gated, plain):
     ports = [{"containerPort": 53, "name": n, "protocol": "TCP"} for n in ("one", "two")]
     container = {"name": "c", "image": "i", "env": environment, "ports": ports}
     toleration = {"key": "a", "operator": "Exists"}
-    pod = a_pod("p", FOREIGN, containers=[container], tolerations=[toleration, toleration])
+    pod = small_pod("p", FOREIGN, containers=[container], tolerations=[toleration, toleration])
     specs = {}
     for namespace in (gated, plain):
         created = installed.create(namespace, pod)
@@ -231,9 +228,9 @@ def test_a_pod_is_otherwise_left_as_it_was_written(installed, gated, plain):
 
 
 def test_other_namespaces_are_untouched(installed, plain):
-    free = installed.create(plain, a_pod("free"))
-    bound = installed.create(plain, a_pod("bound", nodeName="node-0"))
-    held = installed.create(plain, a_pod("held", GATE))
+    free = installed.create(plain, small_pod("free"))
+    bound = installed.create(plain, small_pod("bound", nodeName="node-0"))
+    held = installed.create(plain, small_pod("held", GATE))
     released = installed.set_gates(plain, "held", [])
 
     assert [ran.code for ran in (free, bound, held, released)] == [0] * 4
@@ -243,7 +240,7 @@ def test_other_namespaces_are_untouched(installed, plain):
 @pytest.mark.parametrize("place", ["kube-system", "home"])
 def test_the_system_and_bursar_itself_are_never_gated(installed, place):
     namespace = installed.home if place == "home" else place
-    wait_for_account(installed, namespace)
+    wait_for_account(installed.plane, namespace)
     installed.run("label", "namespace", namespace, f"{GATING_LABEL}=")
     try:
         created = installed.create(namespace, a_restricted_pod("vital"))
@@ -260,7 +257,7 @@ def test_nobody_but_the_controller_removes_the_gate(installed, gated):
     installed.run(
         *("create", "rolebinding", "-n", gated, "tenant", "--clusterrole=admin", "--user=tenant")
     )
-    installed.create(gated, a_pod("p", FOREIGN))
+    installed.create(gated, small_pod("p", FOREIGN))
     until_sync(
         lambda: installed.may("tenant", "patch", "pods", gated), "the tenant became administrator"
     )
@@ -282,7 +279,7 @@ def test_nobody_but_the_controller_removes_the_gate(installed, gated):
 
 
 def test_anybody_removes_foreign_gates_and_changes_other_things(installed, gated):
-    installed.create(gated, a_pod("p", FOREIGN))
+    installed.create(gated, small_pod("p", FOREIGN))
     removed = installed.set_gates(gated, "p", [GATE])
     labelled = installed.kubectl("label", "pod", "-n", gated, "p", "team=a")
 
@@ -291,7 +288,7 @@ def test_anybody_removes_foreign_gates_and_changes_other_things(installed, gated
 
 
 def test_the_controller_releases_with_no_more_than_its_own_rights(installed, gated):
-    installed.create(gated, a_pod("p"))
+    installed.create(gated, small_pod("p"))
     released = installed.set_gates(gated, "p", [], installed.controller)
 
     assert released.code == 0, released.err
@@ -301,7 +298,7 @@ def test_the_controller_releases_with_no_more_than_its_own_rights(installed, gat
 
 
 def test_a_namespace_that_leaves_the_selection_is_no_longer_protected(installed, gated):
-    installed.create(gated, a_pod("p"))
+    installed.create(gated, small_pod("p"))
     refused = installed.set_gates(gated, "p", [])
     installed.run("label", "namespace", gated, f"{GATING_LABEL}-")
     until_sync(lambda: installed.set_gates(gated, "p", []).code == 0, "the gate could be removed")
@@ -311,7 +308,7 @@ def test_a_namespace_that_leaves_the_selection_is_no_longer_protected(installed,
 
 
 def test_a_pod_that_names_its_node_is_refused_with_the_way_out(installed, gated):
-    refused = installed.create(gated, a_pod("p", nodeName="node-0"))
+    refused = installed.create(gated, small_pod("p", nodeName="node-0"))
 
     assert refused.code == 1
     assert f"denied request: {MAY_NOT_NAME_A_NODE}" in refused.err
@@ -323,7 +320,7 @@ def test_a_kubelet_may_report_its_static_pods_and_nobody_else_may_pretend_to(ins
         *("create", "rolebinding", "-n", gated, "kubelet", "--clusterrole=edit", f"--user={node}")
     )
     until_sync(lambda: installed.may(node, "create", "pods", gated), "the node may create pods")
-    mirror = a_pod("static", nodeName="node-0")
+    mirror = small_pod("static", nodeName="node-0")
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "abc"}
     pretended = installed.create(gated, mirror)
     reported = installed.create(gated, mirror, f"--as={node}", "--as-group=system:nodes")
@@ -350,7 +347,7 @@ def test_the_pods_of_a_deployment_wait_at_the_gate(installed, gated):
 
 def test_running_pods_may_shrink_and_gated_pods_may_grow(installed, gated):
     """A pod that no node suits stays without one, so that no kubelet has a say in its size."""
-    installed.create(gated, a_pod("p", nodeSelector={"no": "such-node"}))
+    installed.create(gated, small_pod("p", nodeSelector={"no": "such-node"}))
     while_gated = installed.resize(gated, "p", "2")
     installed.set_gates(gated, "p", [], installed.controller)
 

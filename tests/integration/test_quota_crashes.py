@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.ports import Key, NotFoundError, Resource
+from bursar.app.cluster.kinds import LEASES, PRIORITY_CLASSES
+from bursar.app.cluster.ports import Key, NotFoundError
 from program import Program
 from support.log_lines import messages
 from support.quota.controller_processes import (
@@ -44,9 +44,6 @@ FREEZE_S = 6.0
 WATCH_S = 4.0
 """How long a controller is watched that should not lead."""
 OTHER = "aaq-controller-7c9f_0b1e"
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +104,7 @@ async def test_a_leader_that_is_told_to_end_hands_over_and_nothing_is_lost(contr
                 holder = await people.holder()
                 leader._process.send_signal(signal.SIGTERM)
                 assert await asyncio.to_thread(leader._process.wait, PATIENCE_SECONDS) == 0
-                assert messages(leader.log_end(2)) == ["leading no longer", "ended"]
+                assert messages(leader.log_end(2)) == ["no longer leading", "ended"]
                 # It did not leave the others waiting for its Lease to run out.
                 assert await people.holder() != holder
                 leader.start()
@@ -226,7 +223,7 @@ async def test_a_leader_that_was_stopped_for_longer_than_its_term_finishes_nothi
                 terms = said(leader, "leading as")
                 leader.resume()
                 await until(
-                    lambda: said(leader, "leading no longer") >= terms,  # noqa: B023 - called in this round only
+                    lambda: said(leader, "no longer leading") >= terms,  # noqa: B023 - called in this round only
                     "it notices that its term is over",
                 )
                 await people.settle()

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import NAMESPACES, PODS, RESOURCE_QUOTAS
+from bursar.app.cluster.kinds import EVENTS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import ClusterError, Key, NotFoundError, Patch, PatchKind, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from bursar.core.quota.quota import GATE
@@ -19,14 +18,14 @@ from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import free_port
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
 from support.quota.controller_processes import (
     Administrator,
     Controllers,
     Lane,
-    a_pod,
     administering,
-    printed,
+    gated_pod,
     watched,
 )
 from support.until import until
@@ -155,7 +154,7 @@ async def test_9_1_8_while_no_webhook_answers_no_pod_gets_past_the_gate(control_
 
 
 async def create_ungated(people: Administrator, namespace: str, name: str) -> None:
-    pod = a_pod(name)
+    pod = gated_pod(name)
     del pod["spec"]["schedulingGates"]
     await people.client.create(PODS, pod, namespace=namespace)
 

@@ -6,26 +6,24 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import RESOURCE_QUOTAS
-from bursar.app.cluster.ports import AlreadyExistsError, ClusterError, Key, Query, Resource
+from bursar.app.cluster.kinds import CONFIG_MAPS, EVENTS, PODS, RESOURCE_QUOTAS, SERVICES
+from bursar.app.cluster.ports import AlreadyExistsError, ClusterError, Key, Query
 from bursar.app.quota.kinds import APPLICATION_QUOTAS
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.kubectl import kubectl, try_kubectl
 from support.quota.controller_processes import (
     Administrator,
     Controllers,
     Lane,
     Turnstile,
-    a_pod,
     administering,
+    gated_pod,
     install,
-    printed,
     watched,
 )
 from support.until import until
 
-SERVICES = Resource("", "v1", "services", "Service")
 MANAGED = "-non-schedulable-resources-managed-rq-x"
 CRD = f"crd/{APPLICATION_QUOTAS}"
 LONG_GRACE = "--quota-grace=1h"
@@ -146,10 +144,7 @@ async def test_limits_that_kubernetes_accepts_and_does_not_count_are_not_ready(c
         shown = await not_ready(people, Key(namespace, "scoped"), "count/configmaps")
         assert shown["reason"] == "Invalid"
         # Kubernetes enforces no limit on objects under a scope, and the quota does not claim it.
-        configuration = Resource("", "v1", "configmaps", "ConfigMap")
-        await people.client.create(
-            configuration, {"metadata": {"name": "one"}}, namespace=namespace
-        )
+        await people.client.create(CONFIG_MAPS, {"metadata": {"name": "one"}}, namespace=namespace)
 
 
 @pytest.mark.usefixtures("patient_controllers")
@@ -268,9 +263,7 @@ async def test_policies_for_other_namespaces_release_nobody(control_plane, contr
             await people.create_namespace(name, {"bursar-test/dispute": "a"})
             said = "gate other namespaces than this controller targets"
             await until(lambda: said in controllers.logs(), "the controller says so")
-            await people.client.create(
-                Resource("", "v1", "pods", "Pod"), a_pod("held", cpu="1000"), namespace=name
-            )
+            await people.client.create(PODS, gated_pod("held", cpu="1000"), namespace=name)
 
             async def is_told() -> bool:
                 return "GatingMismatch" in await event_reasons(people, "held")

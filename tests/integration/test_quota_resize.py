@@ -20,6 +20,7 @@ from program import free_port
 from support.builders.reviews import running
 from support.cluster.access import a_client, access_of
 from support.cluster.control_plane import RESIZE
+from support.install.printed import printed
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
@@ -32,7 +33,6 @@ from support.quota.controller_processes import (
     administering,
     millicores,
     own_cluster,
-    printed,
     put_leader_pair,
     watched,
 )
@@ -233,14 +233,15 @@ async def test_while_nobody_leads_pods_may_shrink_but_not_grow(scene):
             assert "Pod resize could not be checked against quotas: " in answer.message
             assert "aaq-controller could not be asked: no connection" in answer.message
             assert answer.message.endswith(
-                "Nothing was changed; try again, and if it stays so see whether aaq-controller runs"
+                "Nothing was changed; try again; "
+                "if the problem remains, check that aaq-controller runs"
             )
             assert await it.grow(it.pods[1], "50m") is None
 
             scene.restart_webhook("--resize-when-unreachable=allow")
             allowed = scene.resize(it.pods[0], "200m")
             assert allowed.code == 0, allowed.err
-            assert "Warning: resized without asking for room in quotas: " in allowed.err
+            assert "Warning: resized without a check against quotas: " in allowed.err
         finally:
             controller.start()
             scene.restart_webhook()

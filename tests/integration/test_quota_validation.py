@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.quotas import check_quota
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.admission.quotas import QuotaCheck, QuotaWriting
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import ClusterError
 from bursar.app.install.policies.quota_policy import QUOTA_POLICIES, quota_policy_documents
 from bursar.core.quota.quota import QuotaKind

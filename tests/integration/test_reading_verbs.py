@@ -12,6 +12,7 @@ import yaml
 
 from controlplane import ControlPlane
 from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
+from support.cluster.control_plane import wait_for_account
 from support.processes.command_line import COMMAND, Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
 
@@ -39,6 +40,7 @@ class Town:
         for space in (self.here, self.there):
             self.create(namespace_manifest(space, **GATED))
             self.create(arq_manifest(f"{space}/team", {"requests.memory": "1Gi"}))
+            wait_for_account(self.plane, space)
             for name, tier in (("web", "front"), ("db", "back")):
                 self.add_pod(f"{space}/{name}", tier)
 
@@ -61,12 +63,10 @@ class Town:
         ran = self.run(*arguments, "-o", "json")
         return [f"{each['namespace']}/{each['name']}" for each in json.loads(ran.out)]
 
-    def kubeconfig_of(self, name: str, user: dict, namespace: str = "") -> Path:
+    def kubeconfig_of(self, name: str, user: dict) -> Path:
         config = yaml.safe_load(self.plane.kubeconfig.read_text())
         config["users"] = [{"name": "u", "user": user}]
-        config["contexts"] = [
-            {"name": name, "context": {"cluster": "bursar", "user": "u", "namespace": namespace}}
-        ]
+        config["contexts"] = [{"name": name, "context": {"cluster": "bursar", "user": "u"}}]
         config["current-context"] = name
         path = self.plane.folder / f"{self.here}-{name}"
         path.write_text(yaml.safe_dump(config))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from assets import ASSETS, ensure
-from support.cluster.real_node import RealPods, real_pods
+from support.cluster.real_node import RealPods
 from support.nodes.container_checks import (
     EVICTED,
     SHAPES,
@@ -26,12 +26,6 @@ from support.until import until_sync
 @pytest.fixture(scope="module")
 def checked(real_node) -> Iterator[RealPods]:
     with checked_pods(real_node) as pods:
-        yield pods
-
-
-@pytest.fixture
-def pods(real_node) -> Iterator[RealPods]:
-    with real_pods(real_node) as pods:
         yield pods
 
 

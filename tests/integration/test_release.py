@@ -17,15 +17,15 @@ from bursar.core.quota.quota import GATE
 from bursar.wire.model.pod_row import PodRowDecoder
 from controlplane import ControlPlane
 from support.cluster.access import a_client
+from support.install.printed import printed, printed_objects
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import try_kubectl
 from support.quota.controller_processes import (
     ACCOUNT,
     HOME,
     Administrator,
-    a_pod,
     administering,
-    printed,
+    gated_pod,
     switch_gate_on,
 )
 from support.until import until
@@ -86,7 +86,7 @@ async def until_protected(people: Administrator, namespace: str) -> None:
 
 
 async def is_gated(people: Administrator, namespace: str) -> bool:
-    pod = a_pod("probe")
+    pod = gated_pod("probe")
     del pod["spec"]["schedulingGates"]
     made = await people.client.create(PODS, pod, namespace=namespace, is_dry_run=True)
     return "schedulingGates" in json.loads(made)["spec"]
@@ -108,7 +108,7 @@ async def test_while_the_gate_is_protected_an_administrator_is_told_so(protected
         ran = protected.release("-n", namespace, "web")
 
         assert ran.code == 1
-        assert ran.out == "0 pods let go\n"
+        assert ran.out == "0 pods released\n"
         assert ran.err.startswith(f"bursar: {namespace}/web: ")
         assert PROTECTED in ran.err
         assert await people.gates(Key(namespace, "web")) == [GATE]
@@ -137,7 +137,7 @@ async def test_letting_go_of_all_has_to_be_meant(protected):
         ran = protected.release("--all", "-n", namespace)
 
         assert ran.code == 2
-        assert ran.err == "bursar: 2 pods in 1 namespace would go; give --yes\n"
+        assert ran.err == "bursar: 2 pods in 1 namespace would be released; give --yes\n"
         assert await people.gates(Key(namespace, "web")) == [GATE]
 
 
@@ -159,7 +159,7 @@ async def test_9_1_18_before_bursar_goes_all_pods_are_let_go_and_foreign_gates_s
         for namespace in namespaces:
             assert await people.gates(Key(namespace, "two-gates")) == [FOREIGN]
         again = protected.release("--all", "--yes")
-        assert (again.code, again.out) == (0, "0 pods let go\n")
+        assert (again.code, again.out) == (0, "0 pods released\n")
 
 
 async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protected):
@@ -174,7 +174,7 @@ async def test_9_1_18_once_the_policies_are_gone_an_administrator_lets_go(protec
         await until(is_allowed, "the policies are no longer in force")
         ran = protected.release("--all", "--yes", "-n", namespace)
 
-        assert (ran.code, ran.out) == (1, "1 pod let go\n")
+        assert (ran.code, ran.out) == (1, "1 pod released\n")
         assert await people.gates(Key(namespace, "web")) == []
 
 
@@ -212,7 +212,7 @@ async def test_without_the_role_of_the_removal_the_controllers_account_cannot_st
 
 async def test_the_job_of_the_removal_does_it_as_the_controllers_account(protected, tmp_path):
     """As in its pod: no kubeconfig, but a token, and the role that comes with the Job."""
-    *access, job = yaml.safe_load_all(printed("removal"))
+    *access, job = printed_objects("removal")
     written = yaml.safe_dump_all(access)
     assert try_kubectl(protected.plane, "apply", "-f", "-", stdin=written).code == 0
     (container,) = job["spec"]["template"]["spec"]["containers"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bursar.app.reports.explain import place
+from bursar.app.reports.explain import check_placement
 from bursar.app.reports.surroundings import Surroundings, read_pods, read_surroundings
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod import Pod
@@ -126,7 +126,7 @@ def scene(plane: ControlPlane) -> Surroundings:
     count = 0
     while count < CASES:
         raw = random_objects.a_waiting_pod(rng, f"waiting-{count:03}")
-        placement = place(as_stored(raw), found)
+        placement = check_placement(as_stored(raw), found)
         if not placement.message:
             continue
         if "preemption: " not in placement.message:
@@ -144,7 +144,7 @@ def test_the_scheduler_gives_every_pod_the_same_reasons(plane: ControlPlane, sce
         lambda: [pod.name for pod in waiting_pods(plane).values() if not written(pod)],
     )
     index = FitIndex(scene.nodes, scene.namespaces)
-    texts = {name: place(pod, scene).message for name, pod in pods.items()}
+    texts = {name: check_placement(pod, scene).message for name, pod in pods.items()}
 
     assert len(texts) == CASES
     assert {name: written(pod) for name, pod in pods.items()} == texts
@@ -163,7 +163,7 @@ def test_explain_says_on_a_live_cluster_what_the_scheduler_wrote(
     [found] = json.loads(ran.out)
 
     assert (ran.code, found["answer"]) == (1, "NoNodeFits")
-    assert found["placement"]["event"] == place(pod, scene).message
+    assert found["placement"]["event"] == check_placement(pod, scene).message
     listed = json.loads(run_bursar("explain", "pod", *place_of_pod, "-o", "json").out)
     waiting = {
         each.name for each in waiting_pods(plane).values() if each.namespace == pod.namespace
@@ -203,7 +203,7 @@ def test_a_tenant_is_told_nothing_about_pods_that_he_may_not_read(
 
 def test_the_cases_have_every_kind_of_reason(scene: Surroundings, plane: ControlPlane):
     """A cluster in which all pods wait for the same reason would prove little."""
-    texts = " ".join(place(pod, scene).message for pod in waiting_pods(plane).values())
+    texts = " ".join(check_placement(pod, scene).message for pod in waiting_pods(plane).values())
 
     for reason in (
         *("Insufficient cpu", "Insufficient memory", "Insufficient example.com/foo"),

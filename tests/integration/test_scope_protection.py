@@ -13,8 +13,9 @@ from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from controlplane import ControlPlane
 from support.builders.manifests import pod_manifest
+from support.cluster.control_plane import wait_for_account
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
@@ -68,8 +69,7 @@ def place(quota_cluster, policies) -> Iterator[Place]:  # noqa: ARG001 - they ar
     here = Place(quota_cluster, name)
     labelled = {"metadata": {"name": name, "labels": {GATING_LABEL: ""}}}
     here.ask("POST", "/api/v1/namespaces", labelled)
-    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    until_sync(lambda: here.ask("GET", account)[0] == 200, "a service account was made")
+    wait_for_account(quota_cluster, name)
     yield here
     here.ask("DELETE", f"/api/v1/namespaces/{name}")
 

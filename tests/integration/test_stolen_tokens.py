@@ -19,9 +19,10 @@ from bursar.app.install.policies.confinement import (
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from bursar.core.quota.quota import GATE
 from support.builders.manifests import pod_manifest
+from support.cluster.control_plane import wait_for_account
 from support.install.confined import JSON_PATCH, MERGE_PATCH, Confined
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
@@ -46,8 +47,7 @@ def robbed(control_plane) -> Iterator[Confined]:
         here.ask("", "POST", "/api/v1/namespaces", {"metadata": {"name": here.namespace}})
         secret = {"metadata": {"name": "of-the-tenant"}, "stringData": {"password": "x"}}
         assert here.ask("", "POST", secrets(here), secret)[0] == 201
-        account = f"/api/v1/namespaces/{here.namespace}/serviceaccounts/default"
-        until_sync(lambda: here.ask("", "GET", account)[0] == 200, "a service account was made")
+        wait_for_account(control_plane, here.namespace)
         probe = here.create_pod(GATE)
         until_sync(lambda: is_confined(here, probe), "the policy of the operator is in force")
         free = here.create_pod()

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from controlplane import LOOPBACK
-from support.builders.reviews import a_pod, a_review
+from support.builders.reviews import a_review, raw_pod
 from support.collector import a_collector, attributes
 from support.quota.installed_aaq import a_system
 from support.until import until_sync
@@ -32,7 +32,7 @@ def system(control_plane, tmp_path_factory, collector):
 
 
 def review(webhook):
-    body = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
+    body = json.dumps(a_review("Pod", "CREATE", raw_pod())).encode()
     headers = {
         "Content-Type": "application/json",
         "traceparent": f"00-{TRACE}-b7ad6b7169203331-01",

@@ -11,14 +11,14 @@ from bursar.app.cluster.ports import ClusterError, ForbiddenError, Key, Query
 from bursar.app.quota.release.force_release import stop_gating
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
+from support.install.printed import printed
 from support.processes.kubectl import try_kubectl
 from support.quota.controller_processes import (
     SHORT_TERMS,
     Administrator,
     Controllers,
-    a_pod,
     administering,
-    printed,
+    gated_pod,
 )
 from support.until import until
 
@@ -50,7 +50,7 @@ async def refusal(people: Administrator, namespace: str, *gates: str) -> Cluster
     """Why another pod is refused; None if it is not. Nothing is stored."""
     try:
         await people.client.create(
-            PODS, a_pod("probe", *gates), namespace=namespace, is_dry_run=True
+            PODS, gated_pod("probe", *gates), namespace=namespace, is_dry_run=True
         )
     except ClusterError as error:
         return error

@@ -13,8 +13,8 @@ import pytest
 from assets import ROOT
 from bursar.app.admission.pods import MAY_NOT_NAME_A_NODE, MAY_NOT_REMOVE
 from controlplane import ControlPlane
-from support.builders.reviews import ACRQ, ARQ, GATE, a_pod, put_pair
-from support.cluster.control_plane import RESIZE, needs_kubernetes
+from support.builders.reviews import ACRQ, ARQ, GATE, put_pair, raw_pod
+from support.cluster.control_plane import RESIZE, needs_kubernetes, wait_for_account
 from support.http_peer import connected
 from support.processes.command_line import Ran
 from support.processes.kubectl import try_kubectl
@@ -53,7 +53,7 @@ class Scene:
         return code, json.loads(answer)
 
     def create_pod(self, *gates: str, namespace: str = "", **more: str) -> tuple[int, dict]:
-        pod = a_pod(*gates, **more)
+        pod = raw_pod(*gates, **more)
         pod["metadata"] = {"generateName": "p-"}
         # Nowhere to go, so that a pod without a gate stays as it is.
         pod["spec"]["nodeSelector"] = {"bursar-test/nowhere": "true"}
@@ -159,7 +159,7 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
     made.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
     for each in (home, namespace, ending):
         assert made.kubectl("create", "namespace", each).code == 0
-        wait_for_account(made, each)
+        wait_for_account(control_plane, each)
     webhook.program.start()
     registered = {"apiVersion": "v1", "kind": "List"}
     registered["items"] = configurations(webhook, namespace, home, ending)
@@ -172,11 +172,6 @@ def scene(control_plane, tmp_path_factory) -> Iterator[Scene]:
         made.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=registered)
         webhook.program.stop()
         made.kubectl("delete", "namespace", "--wait=false", home, namespace, ending)
-
-
-def wait_for_account(scene: Scene, namespace: str) -> None:
-    """Pods are refused until the service account of their namespace is there."""
-    scene.kubectl("wait", "--for=create", "-n", namespace, "serviceaccount/default")
 
 
 def wait_until_gated(scene: Scene) -> None:
@@ -416,7 +411,7 @@ async def test_certificates_are_replaced_under_load_without_a_failed_request(sce
     async def through_the_api_server() -> None:
         path = f"/api/v1/namespaces/{scene.namespace}/pods?dryRun=All"
         while not ended.is_set():
-            pod = a_pod()
+            pod = raw_pod()
             code, answer = await asyncio.to_thread(scene.plane.request, "POST", path, pod)
             assert (code, gates_of(json.loads(answer))) == (201, [GATE])
             counts["api"] += 1

@@ -17,7 +17,7 @@ from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.webhook import webhook as verb
 from bursar.entry.processes import ComposedProcesses
 from controlplane import LOOPBACK
-from support.builders.reviews import a_pod, a_review, posting
+from support.builders.reviews import a_review, posting, raw_pod
 from support.http_peer import connected
 from support.log_lines import messages
 from support.processes.webhook import COMMAND, Webhook, gate_once
@@ -123,7 +123,7 @@ async def test_a_growing_pod_is_asked_about_at_the_leader_of_the_lease(control_p
     assert control_plane.request("POST", leases, lease)[0] == 201
     webhook.program.start()
     await asyncio.to_thread(webhook.program.wait_ready)
-    review = a_review("Pod", "UPDATE", a_pod(cpu="2"), a_pod(cpu="1"), subResource="resize")
+    review = a_review("Pod", "UPDATE", raw_pod(cpu="2"), raw_pod(cpu="1"), subResource="resize")
     try:
         async with connected(webhook.port, webhook.trust()) as peer:
             body = json.dumps(review).encode()

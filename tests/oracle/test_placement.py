@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import MILLI, ZERO, Quantity
+from bursar.core.placement.choice import choose
 from bursar.core.placement.fit import (
     Shortfall,
     free,
@@ -20,7 +21,6 @@ from bursar.core.placement.message import (
     kubelet_message,
     kubelet_reason,
     rejection_of,
-    scheduling_failure,
 )
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.score import balanced_allocation, least_allocated
@@ -187,7 +187,7 @@ def test_filter_and_scores_agree(oracle, for_all, hostile):
 
 def our_message(case: Raw) -> str:
     books = [books_of(entry) for entry in case["nodes"]]
-    return scheduling_failure(stored(case["pod"]), books) or ""
+    return choose(stored(case["pod"]), books).message
 
 
 @st.composite

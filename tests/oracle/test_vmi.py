@@ -35,7 +35,6 @@ COUNTS = st.sampled_from([0, 1, 2, 3, 16])
 TOPOLOGIES = st.fixed_dictionaries(
     {}, optional={"cores": COUNTS, "sockets": COUNTS, "threads": COUNTS}
 )
-PRESENT = st.sampled_from([None, {}])
 PROBES = st.sampled_from([None, {"httpGet": {"port": 80}}, {"exec": {"command": ["true"]}}])
 PLUGINS = ["passt", "slirp", "unknown"]
 INTERFACES = st.lists(

@@ -39,7 +39,7 @@ def a_container(name: str = "main", **asks: int) -> DeviceContainer:
 ASKS_ALL = a_container(gpu=8, rdma=100)
 
 
-def a_pod(
+def gpu_pod(
     *claims: Claim, name: str = "web", source: str = KOORDINATOR.name, **fields: Any
 ) -> DevicePod:
     """A pod that asks for many devices, and what one source's annotation gives to it."""

@@ -6,7 +6,7 @@ import pytest
 
 from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
-from bursar.core.operator.tls import TlsWish
+from bursar.core.operator.tls import TlsSecurityProfile
 from bursar.wire.aaq import AaqSpec, AaqStatus, CertificateLife, WrittenCondition, decode_aaq
 
 
@@ -65,7 +65,7 @@ def test_every_field_is_read():
         vmi_mode=VmiMode.VIRTUAL,
         sidecars=(sidecar,),
         allows_cluster_quota=True,
-        tls=TlsWish(profile="Custom", version="VersionTLS12", ciphers=("AES128-SHA",)),
+        tls=TlsSecurityProfile(type="Custom", version="VersionTLS12", ciphers=("AES128-SHA",)),
     )
 
 
@@ -75,15 +75,15 @@ def test_no_selector_and_an_empty_one_are_different():
 
 
 @pytest.mark.parametrize(
-    ("written", "wish"),
+    ("written", "profile"),
     [
-        ({}, TlsWish(profile="Intermediate")),
-        ({"type": "Modern", "modern": {}}, TlsWish(profile="Modern")),
-        ({"type": "Old", "custom": {}}, TlsWish(profile="Custom")),
+        ({}, TlsSecurityProfile(type="Intermediate")),
+        ({"type": "Modern", "modern": {}}, TlsSecurityProfile(type="Modern")),
+        ({"type": "Old", "custom": {}}, TlsSecurityProfile(type="Custom")),
     ],
 )
-def test_tls_profiles(written, wish):
-    assert decoded({"tlsSecurityProfile": written}).spec.tls == wish
+def test_tls_profiles(written, profile):
+    assert decoded({"tlsSecurityProfile": written}).spec.tls == profile
 
 
 def test_what_is_no_placement_and_no_sidecar_places_and_counts_nothing():

@@ -1,6 +1,6 @@
 """Single fields: quantities, times, texts, and how foreign text is shown."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -17,6 +17,7 @@ from bursar.wire.structs.fields import (
     number_text,
     printable,
     quoted,
+    timestamp,
 )
 
 
@@ -96,6 +97,11 @@ def test_null_labels_are_empty_texts():
 )
 def test_times_are_rfc_3339_and_become_utc(raw, moment):
     assert decode_time(raw, "at") == moment
+
+
+def test_times_are_written_in_utc_and_whole_seconds():
+    east = timezone(timedelta(hours=2))
+    assert timestamp(datetime(2026, 1, 2, 3, 4, 5, 250000, tzinfo=east)) == "2026-01-02T01:04:05Z"
 
 
 @pytest.mark.parametrize(

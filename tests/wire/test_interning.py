@@ -1,7 +1,7 @@
 """Shared values: one object for all who are equal, and no table without a bound."""
 
 from bursar.core.sharing import Generations
-from bursar.wire.structs.interning import Interner, text_bytes, texts_bytes
+from bursar.wire.structs.interning import Interner, text_bytes
 
 
 def test_equal_values_become_one_object():
@@ -10,16 +10,6 @@ def test_equal_values_become_one_object():
 
     assert one is not two
     assert interner.shared(one) is interner.shared(two) is one
-
-
-def test_a_value_that_must_be_repeated_is_shared_from_the_second_time_on():
-    interner = Interner(10)
-    values = [("a", str(12345)) for _ in range(4)]
-
-    found = [interner.shared_if_repeated(each) for each in values]
-
-    assert found[0] is values[0]
-    assert found[1] is found[2] is found[3] is values[1]
 
 
 def test_the_table_is_bounded():
@@ -54,8 +44,3 @@ def test_the_table_is_bounded_by_bytes():
 
     assert 0 < interner.weight <= 2 * 10_000
     assert len(interner) == interner.weight // text_bytes("x" * 500)
-
-
-def test_a_tuple_weighs_as_much_as_its_texts():
-    assert texts_bytes(("a" * 1000, "b")) > texts_bytes(("a", "b")) + 900
-    assert texts_bytes(("a",) * 100) > 100 * texts_bytes(()) / 2

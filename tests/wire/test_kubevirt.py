@@ -181,7 +181,8 @@ def test_a_launcher_names_its_vm_its_migration_and_the_compute_container():
 
     facts = derive_launcher_facts(encoded(pod))
 
-    assert (facts.vmi_name, facts.vmi_uid, facts.migration_name) == ("db", "vmi-of-db", "move")
+    assert (facts.vmi_name, facts.vmi_uid) == ("db", "vmi-of-db")
+    assert (facts.migration_name, facts.migration_uid) == ("move", "uid-of-move")
     assert texts(facts.compute.quota_requests) == listed("cpu=1 memory=1Gi")
 
 
@@ -191,6 +192,20 @@ def test_a_migration_that_no_object_can_be_is_not_kept():
         pod["metadata"]["annotations"] = {"kubevirt.io/migrationJobName": name}
 
         assert derive_launcher_facts(encoded(pod)).migration_name == ""
+
+
+def test_a_migration_uid_that_no_object_can_have_is_not_kept():
+    pod = a_launcher("p")
+    assert derive_launcher_facts(encoded(pod)).migration_uid == ""
+    pod["metadata"]["labels"]["kubevirt.io/migrationJobUID"] = "u" * 1000
+
+    assert derive_launcher_facts(encoded(pod)).migration_uid == ""
+
+
+def labelled(**labels):
+    pod = a_launcher("p")
+    pod["metadata"]["labels"] = labels
+    return pod
 
 
 def owned_by(**owner):
@@ -210,6 +225,8 @@ def owned_second() -> dict:
 @pytest.mark.parametrize(
     "pod",
     [
+        labelled(),
+        labelled(app="virt-launcher"),
         owned_second(),
         owned_by(kind="VirtualMachine"),
         owned_by(apiVersion="example.com/v1"),
@@ -224,6 +241,8 @@ def owned_second() -> dict:
     ],
     ids=[
         *(
+            "no label",
+            "another label",
             "the second owner",
             "another kind",
             "another group",

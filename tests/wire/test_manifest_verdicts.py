@@ -29,16 +29,16 @@ def verdict(text: str) -> Verdict:
     return verdict_on(kind, entry.value, entry.decoded if kind == "Pod" else entry.decoded.pod)
 
 
-def a_pod(container: str = "", meta: str = "", spec: str = "") -> str:
+def pod_yaml(container: str = "", meta: str = "", spec: str = "") -> str:
     return POD.format(meta=meta, containers=CONTAINER % container) + spec
 
 
 def test_a_good_pod_has_no_errors_and_nothing_left_open():
-    assert verdict(a_pod()) == Verdict(errors=(), not_checked=())
+    assert verdict(pod_yaml()) == Verdict(errors=(), not_checked=())
 
 
 def test_a_misspelt_policy_and_an_unknown_field_are_refused_in_the_servers_words():
-    found = verdict(a_pod(spec="  restartPolicy: Alwyas\n  hostNetwrok: true\n"))
+    found = verdict(pod_yaml(spec="  restartPolicy: Alwyas\n  hostNetwrok: true\n"))
 
     assert found.errors == (
         'strict decoding error: unknown field "spec.hostNetwrok"',
@@ -55,7 +55,7 @@ def test_a_misspelt_policy_and_an_unknown_field_are_refused_in_the_servers_words
 )
 def test_numbers_are_read_as_kubectl_sends_them(number, is_accepted):
     probe = f"{{tcpSocket: {{port: 80}}, initialDelaySeconds: {number}}}"
-    found = verdict(a_pod(f", livenessProbe: {probe}"))
+    found = verdict(pod_yaml(f", livenessProbe: {probe}"))
 
     assert (not found.errors) == is_accepted
 
@@ -69,7 +69,7 @@ def test_numbers_are_read_as_kubectl_sends_them(number, is_accepted):
     ],
 )
 def test_values_of_a_wrong_type_are_named(meta, text):
-    (error,) = verdict(a_pod(meta=meta)).errors
+    (error,) = verdict(pod_yaml(meta=meta)).errors
 
     assert error.startswith(text)
 
@@ -78,14 +78,14 @@ def test_no_more_errors_are_listed_than_the_server_lists():
     wrong = ", ".join(f"{{name: a{n}, value: [x]}}" for n in range(120))
     unknown = ", ".join(f"x{n}: 1" for n in range(120))
 
-    assert len(verdict(a_pod(f", env: [{wrong}]")).errors) == 100
-    assert verdict(a_pod(f", {unknown}")).errors[0].count("unknown field") == 100
+    assert len(verdict(pod_yaml(f", env: [{wrong}]")).errors) == 100
+    assert verdict(pod_yaml(f", {unknown}")).errors[0].count("unknown field") == 100
 
 
 def test_what_is_not_checked_is_said():
     annotation = "scheduler.alpha.kubernetes.io/tolerations"
-    privileged = verdict(a_pod(", securityContext: {privileged: true}"))
-    annotated = verdict(a_pod(meta=f", annotations: {{{annotation}: x}}"))
+    privileged = verdict(pod_yaml(", securityContext: {privileged: true}"))
+    annotated = verdict(pod_yaml(meta=f", annotations: {{{annotation}: x}}"))
     cron = verdict(
         "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: web}\nspec:\n"
         "  schedule: '@daily'\n  timeZone: Mars/Base\n"
@@ -104,9 +104,9 @@ def test_what_is_not_checked_is_said():
 
 def test_large_texts_are_refused():
     big = "x" * (256 * 1024)
-    annotated = verdict(a_pod(meta=f", annotations: {{a: {big}}}"))
+    annotated = verdict(pod_yaml(meta=f", annotations: {{a: {big}}}"))
     options = f"{{windowsOptions: {{gmsaCredentialSpec: {big}}}}}"
-    credential = verdict(a_pod(f", securityContext: {options}"))
+    credential = verdict(pod_yaml(f", securityContext: {options}"))
 
     assert annotated.errors == (
         "metadata.annotations: Too long: may not be more than 262144 bytes",
@@ -117,10 +117,10 @@ def test_large_texts_are_refused():
 def test_a_stored_pod_may_have_ephemeral_containers():
     debug = "  ephemeralContainers: [{name: d, image: i}]\n"
 
-    assert verdict(a_pod(spec=debug)).errors == (
+    assert verdict(pod_yaml(spec=debug)).errors == (
         "spec.ephemeralContainers: Forbidden: cannot be set on create",
     )
-    assert verdict(a_pod(meta=", uid: u", spec=debug)).errors == ()
+    assert verdict(pod_yaml(meta=", uid: u", spec=debug)).errors == ()
 
 
 def test_zero_is_a_value_where_go_has_a_pointer():
@@ -128,7 +128,7 @@ def test_zero_is_a_value_where_go_has_a_pointer():
         claim = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
         template = f"{{metadata: {{{metadata}}}, spec: {claim}}}"
         volume = f"{{name: v, ephemeral: {{volumeClaimTemplate: {template}}}}}"
-        return list(verdict(a_pod(spec=f"  volumes: [{volume}]\n")).errors)
+        return list(verdict(pod_yaml(spec=f"  volumes: [{volume}]\n")).errors)
 
     field = "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.deletionGracePeriodSeconds"
     assert errors("deletionGracePeriodSeconds: 0") == [f"{field}: Forbidden: cannot be set"]

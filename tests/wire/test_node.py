@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 
 from bursar.core.model import node as core
 from bursar.core.model.quantity import Quantity
+from bursar.wire.model.node import decode_node
 from support.builders.random_objects import as_node
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 def test_an_empty_node_is_all_defaults():
-    assert as_node({}) == core.Node(name="")
+    assert as_node({}) == decode_node(b"{}") == core.Node(name="")
     assert as_node({"metadata": None, "spec": None, "status": {"nodeInfo": None}}) == as_node({})
 
 

@@ -11,13 +11,13 @@ from support.builders.reviews import a_review
 FIELD = {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
 
 
-def a_pod(*env):
+def pod_with_env(*env):
     return a_peer_pod(main("cpu=1", env=list(env)), status={})
 
 
 @pytest.mark.parametrize("env", [[], [FIELD]])
 def test_a_review_and_its_pod_alone_are_decoded_alike(env):
-    pod = a_pod(*env)
+    pod = pod_with_env(*env)
     review = decode_peer_pod_review(json.dumps(a_review("Pod", "CREATE", pod)).encode())
 
     assert review is not None
@@ -27,6 +27,6 @@ def test_a_review_and_its_pod_alone_are_decoded_alike(env):
 
 
 def test_a_review_of_an_unknown_version_is_left_to_the_slow_decoder():
-    review = {**a_review("Pod", "CREATE", a_pod()), "apiVersion": "admission.k8s.io/v2"}
+    review = {**a_review("Pod", "CREATE", pod_with_env()), "apiVersion": "admission.k8s.io/v2"}
 
     assert decode_peer_pod_review(json.dumps(review).encode()) is None

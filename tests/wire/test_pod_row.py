@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from bursar.core.model import pod_row
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
-from bursar.core.model.pod_row import Stamp
+from bursar.core.model.pod_row import OTHER_GATES_MAX, Stamp
+from bursar.core.model.pod_row import row_of as row_of_core
 from bursar.core.model.qos import QosClass, qos_class
 from bursar.core.model.quantity import Quantity
+from bursar.core.quota.quota import GATE
 from bursar.wire.cluster.object_identity import RawIdentity, find_identity
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model import pod_row as wire_pod_row
@@ -75,13 +77,36 @@ def test_a_row_holds_what_accounting_needs():
     assert (row.namespace, row.name) == ("shop", "web-1")
     assert row.stamp[:2] == ("7c1f", "42")
     assert row.stamp.created_s == int(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp())
-    assert row.labels == {"app": "web", "tier": ""}
     assert (row.node_name, row.phase, row.is_terminated) == ("node-1", "Running", False)
     assert (profile.priority, profile.priority_class) == (1000000, "high")
     assert (profile.runtime_class, profile.deadline_s) == ("kata", 600)
     assert profile.gates == ("a/gate", "b/gate")
     assert row.deletion == (int(datetime(2026, 1, 2, 3, tzinfo=UTC).timestamp()), None)
     assert row.demand.qos is QosClass.BURSTABLE
+
+
+@pytest.mark.parametrize("place", [0, 7, 500])
+def test_of_very_many_gates_a_row_keeps_ours_and_few_of_others(place):
+    others = [f"example.com/gate-{number}" for number in range(500)]
+    gates = [*others[:place], GATE, *others[place:]]
+    raw = copy.deepcopy(FULL)
+    raw["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
+    profile = row_of(raw).profile
+
+    assert [gate for gate in profile.gates if gate != GATE] == others[:OTHER_GATES_MAX]
+    assert len(profile.gates) + profile.gates_left_out == len(gates)
+    assert gates[profile.gate_index] == GATE == profile.gates[min(place, OTHER_GATES_MAX)]
+    whole = row_of_core(wire_pod.to_core(msgspec.convert(raw, wire_pod.Pod))).profile
+    assert (whole.gates, whole.gates_left_out) == (profile.gates, profile.gates_left_out)
+    assert whole.gate_index == profile.gate_index
+
+
+def test_gates_that_cannot_be_read_are_refused():
+    raw = copy.deepcopy(FULL)
+    raw["spec"]["schedulingGates"] = [{"name": 5}]
+
+    with pytest.raises(ValueError, match="str"):
+        row_of(raw)
 
 
 def test_a_deletion_comes_with_its_grace():
@@ -146,7 +171,6 @@ def test_what_is_missing_is_empty():
 
     assert row.namespace == row.node_name == row.phase == ""
     assert row.stamp == ("", "", 0)
-    assert row.labels == {}
     assert (row.profile.gates, row.profile.priority) == ((), None)
     assert (row.deletion, row.profile.deadline_s) == (None, None)
     assert dict(row.demand.quota_requests) == {}
@@ -290,35 +314,7 @@ def test_pods_of_one_workload_share_what_they_have_in_common():
     first, one, two = row_of(FULL, decoder), row_of(FULL, decoder), row_of(other, decoder)
 
     assert first.profile is one.profile is two.profile
-    assert one.label_texts is two.label_texts, "labels are shared from the second time on"
     assert first.node_name is one.node_name is two.node_name
-
-
-def test_labels_that_change_all_the_time_are_not_kept():
-    decoder, pod = PodRowDecoder(), copy.deepcopy(FULL)
-    for number in range(100):
-        pod["metadata"]["labels"] = {"changed": str(number)}
-        row_of(pod, decoder)
-
-    assert len(decoder._labels) == 0
-
-
-def test_pods_labelled_with_their_own_name_share_the_other_labels():
-    """As a StatefulSet's. Nothing else has all of their labels, so these are not remembered."""
-    decoder = PodRowDecoder()
-    rows = []
-    for name in ("db-0", "db-1"):
-        raw = copy.deepcopy(FULL)
-        raw["metadata"] |= {"name": name, "labels": {"app": "db", "pod": name, "tier": None}}
-        rows.append(row_of(raw, decoder))
-
-    one, two = rows
-    assert [row.labels for row in rows] == [
-        {"app": "db", "pod": name, "tier": ""} for name in ("db-0", "db-1")
-    ]
-    assert all(one.label_texts[place] is two.label_texts[place] for place in (0, 1, 2, 4))
-    assert two.label_texts[3] is two.name
-    assert len(decoder._labels) == 0
 
 
 def test_profiles_live_as_long_as_a_row_has_them():

@@ -25,6 +25,7 @@ from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.model.objects import ObjectError, Skipped, read_objects
 from bursar.wire.quota.objects import decode_quota, quota_in_manifest
 from bursar.wire.structs.fields import FieldError
+from support.builders.pods import parsed
 
 ORDER = "bursar.io/order"
 NAMESPACED = {
@@ -108,10 +109,6 @@ def with_selector(selector):
     return cluster_wide(spec={"quota": {}, "selector": selector}).quota.selector
 
 
-def amounts(**texts):
-    return {name: Quantity.parse(text) for name, text in texts.items()}
-
-
 def refusal(kind, raw):
     with pytest.raises(FieldError) as caught:
         decode_quota(kind, body_of(raw))
@@ -140,14 +137,15 @@ def test_every_field_of_a_namespaced_quota_arrives():
     assert (read.quota.order, read.order_problem) == (Order.STRICT, "")
     assert (read.resource_version, read.generation, read.is_deleting) == ("7", 3, True)
     assert read.owner_uid == "owner"
-    assert read.labels == {"a": "b", "c": ""}
+    assert read.labels == {}, "only those of managed quotas are looked at"
+    assert namespaced(QuotaKind.NATIVE).labels == {"a": "b", "c": ""}
 
 
 def test_every_field_of_a_reported_status_arrives():
     read = namespaced()
 
-    assert read.reported_hard == amounts(pods="5")
-    assert read.reported_used == amounts(pods="3")
+    assert read.reported_hard == parsed("pods=5")
+    assert read.reported_used == parsed("pods=3")
     assert read.reported_namespaces == {}
     assert read.reported_summary == "pods 3/5"
     assert read.reported_conditions == (
@@ -168,19 +166,19 @@ def test_a_native_quota_is_written_like_a_namespaced_one():
 
     assert native.quota.key == QuotaKey(QuotaKind.NATIVE, "shop", "q")
     assert native.quota.hard == namespaced().quota.hard
-    assert native.reported_used == amounts(pods="3")
+    assert native.reported_used == parsed("pods=3")
 
 
 def test_a_cluster_wide_quota_reports_the_total_and_each_namespace():
     read = cluster_wide()
 
     assert read.quota.key == QuotaKey(QuotaKind.CLUSTER, "", "q")
-    assert read.quota.hard == amounts(pods="5")
+    assert read.quota.hard == parsed("pods=5")
     assert read.quota.scopes == (ScopeRule("Terminating", "Exists"),)
-    assert (read.reported_hard, read.reported_used) == (amounts(pods="5"), amounts(pods="3"))
+    assert (read.reported_hard, read.reported_used) == (parsed("pods=5"), parsed("pods=3"))
     assert read.reported_namespaces == {
-        "one": Reported(used=amounts(pods="1")),
-        "two": Reported(hard=amounts(pods="5"), used=amounts(pods="2")),
+        "one": Reported(used=parsed("pods=1")),
+        "two": Reported(hard=parsed("pods=5"), used=parsed("pods=2")),
         "three": Reported(),
     }
 

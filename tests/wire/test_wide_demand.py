@@ -14,7 +14,7 @@ from bursar.core.counting.devices import DeviceCounter
 from bursar.core.counting.peer_pods import UnreadablePeerPod
 from bursar.core.devices.source import KOORDINATOR
 from bursar.core.model.demand import ASSIGNED, QUOTA, pod_limits, pod_requests
-from bursar.core.model.pod_row import NAMES_MAX, TOO_MANY_NAMES
+from bursar.core.model.pod_row import ALWAYS_COUNTED, NAMES_MAX, TOO_MANY_NAMES
 from bursar.core.model.qos import qos_class
 from bursar.core.quota.counting import NativeCounter
 from bursar.core.quota.views.recount import Recount
@@ -62,13 +62,14 @@ def test_each_name_is_counted_as_if_it_were_one_of_few(raw):
     assert demand.qos is qos_class(whole)
     expected = [
         pod_requests(whole, QUOTA),
-        pod_limits(whole, QUOTA),
+        {name: each for name, each in pod_limits(whole, QUOTA).items() if name in ALWAYS_COUNTED},
         pod_requests(whole, ASSIGNED),
     ]
     names = {name for amounts in expected for name in amounts}
     found = demand.in_names(names)
+    limits = {name: each for name, each in found.quota_limits.items() if name in ALWAYS_COUNTED}
     for amounts, each in zip(
-        expected, (found.quota_requests, found.quota_limits, found.assigned_requests), strict=True
+        expected, (found.quota_requests, limits, found.assigned_requests), strict=True
     ):
         assert shown(each) == shown(amounts)
     for name in sorted(names)[:3]:
@@ -168,7 +169,10 @@ def test_a_launcher_pod_with_very_many_names_keeps_few_of_them():
     owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance"}
     body = a_body(
         {**MANY, "cpu": "1"},
-        metadata={"ownerReferences": [{**owner, "name": "db", "uid": "7"}]},
+        metadata={
+            "labels": {"kubevirt.io": "virt-launcher"},
+            "ownerReferences": [{**owner, "name": "db", "uid": "7"}],
+        },
     ).replace(b'"name":"c"', b'"name":"compute"')
 
     facts = derive_launcher_facts(body)

@@ -31,6 +31,7 @@ def test_the_pod_has_the_owners_name_and_the_templates_rest():
     assert (made.owner_kind, made.owner_name, made.replicas) == ("Deployment", "web", 3)
     assert (made.pod.namespace, made.pod.name) == ("shop", "web")
     assert made.pod.labels == {"app": "web"}
+    assert str(made) == "Deployment web, 3 replicas"
     assert made.pod.containers[0].resources.limits == {"cpu": Quantity.parse("2")}
 
 

@@ -1,1 +1,1 @@
-"""How it happens: thin shells, one technology each, strangers to each other."""
+"""Implementations of the ports of `app`: one technology each, and none imports another one."""

@@ -1,1 +1,1 @@
-"""What should happen: one module per job."""
+"""Use cases: what Bursar's processes and commands do, behind ports, without a technology."""

@@ -30,16 +30,16 @@ class Span:
     ended_s: float
     attributes: Attributes = field(default_factory=lambda: NO_ATTRIBUTES)
     problem: str = ""
-    """Why it failed; empty if it did not. It contains no names that users gave."""
+    """Why the operation failed; empty if it did not. The text has no names that users gave."""
     parent: str = ""
     """The header `traceparent` of the request that caused it; empty if there is none."""
     steps: tuple["Span", ...] = ()
-    """Parts of it."""
+    """Spans of the parts of the operation."""
 
 
 class Tracer(Protocol):
     def record(self, span: Span) -> None:
-        """Keep a span that has ended. It never waits: what cannot be kept is dropped."""
+        """Record a span that has ended. Returns at once; a span that cannot be kept is dropped."""
 
 
 class Drop(Enum):
@@ -49,7 +49,7 @@ class Drop(Enum):
     UNREACHABLE = "unreachable"
     """The collector gave no answer in time."""
     REFUSED = "refused"
-    """The collector answered, and did not take it."""
+    """The collector answered and rejected the span."""
 
 
 @dataclass(slots=True)

@@ -1,1 +1,1 @@
-"""What a person types: one file per verb."""
+"""The command line: options, output and help of each command."""

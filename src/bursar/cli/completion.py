@@ -23,7 +23,7 @@ def completion(shell: str) -> int:
     """Print the script that completes commands, options and values in SHELL.
 
     It completes file names, contexts of the kubeconfig, and namespaces and
-    names of objects of the cluster, if that answers within two seconds.
+    names of objects of the cluster, if that answers within 1.5 seconds.
     """
     click.echo(stored(script_name(shell)), nl=False)
     return OK

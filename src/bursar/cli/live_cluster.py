@@ -12,6 +12,7 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.ports import ClusterError, Reader, Watcher, Writer
+from bursar.app.names import SERVICE_ACCOUNT_FOLDER
 from bursar.cli import options
 from bursar.cli.errors.exit_codes import BadInputError
 
@@ -25,7 +26,7 @@ CONNECT_SECONDS: Final = 1.3
 """How long a command tries to connect. With its start, a command ends within two seconds if
 nothing answers at the address. It is long enough for one lost packet to be sent again."""
 SILENCE_SECONDS: Final = 1.5
-"""After so long a command says that it waits for the first answer. It is a little longer than
+"""How long a command waits for the first answer before it says so. It is a little longer than
 connecting may take."""
 LOOK_SECONDS: Final = 0.1
 
@@ -97,10 +98,7 @@ def kubectls_cluster(
     If nothing is named and there is no kubeconfig, a process in a pod uses the pod's service
     account, whose files are in `account_folder`.
     """
-    from bursar.adapters.kube.access import (  # noqa: PLC0415 - imports TLS
-        SERVICE_ACCOUNT_FOLDER,
-        load_in_cluster,
-    )
+    from bursar.adapters.kube.access import load_in_cluster  # noqa: PLC0415 - imports TLS
 
     is_named = kubeconfig is not None or context or environment.get("KUBECONFIG")
     if (

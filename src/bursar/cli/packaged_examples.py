@@ -10,6 +10,7 @@ from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.options import flag
 from bursar.cli.output.formats import Output, emit_document, output_option, printable
 from bursar.cli.verbs import Verbs
+from bursar.core.model.problem import counted
 
 
 @click.group(
@@ -60,6 +61,5 @@ def copy(names: tuple[str, ...], folder: Path, *, force: bool) -> int:
             meant = f"; did you mean {near[0]}?" if near else ": see bursar examples"
             raise BadInputError(f"no example is called {printable(name)}{meant}")
     copied = copy_examples(names or tuple(known), folder, is_forced=force)
-    count = f"{len(copied)} file{'' if len(copied) == 1 else 's'}"
-    click.echo(f"{count} copied to {printable(str(folder))}")
+    click.echo(f"{counted(len(copied), 'file')} copied to {printable(str(folder))}")
     return OK

@@ -15,7 +15,7 @@ from bursar.cli.help.examples import EXAMPLES
 
 
 class _NoSuchOption(click.NoSuchOption):
-    """No such option, with suggestions only for a long option.
+    """click's error for an unknown option, with suggestions only for a long option.
 
     click takes `-f` for a long option first, and discards the error with its suggestions. The
     search for suggestions takes as long as the start of Python.

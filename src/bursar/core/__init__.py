@@ -1,1 +1,1 @@
-"""What is true: pure, synchronous, no clock, no log, no float."""
+"""The rules of Kubernetes and of Bursar: pure functions and values, no I/O, clock, log or float."""

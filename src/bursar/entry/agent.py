@@ -1,6 +1,5 @@
 """The agent process: which parts it is made of."""
 
-import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -46,13 +45,7 @@ from bursar.adapters.telemetry.status.agent import agent_status
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.devices.counters import CallCounts
 from bursar.app.devices.defaults import PodsFrom
-from bursar.app.devices.events import (
-    BUDGET,
-    COMPONENT,
-    DeviceReason,
-    PodEvents,
-    ProblemLog,
-)
+from bursar.app.devices.events import BUDGET, DeviceReason, PodEvents, ProblemLog
 from bursar.app.devices.node_pods import NodePods
 from bursar.app.devices.planning import (
     CompatPlanning,
@@ -65,6 +58,7 @@ from bursar.app.devices.proxy import PodResourcesProxy
 from bursar.app.devices.rate_limit import RateLimited
 from bursar.app.devices.watch import ApiPods, WatchedInventory
 from bursar.app.log import Log
+from bursar.app.names import AGENT
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.options.agent import AgentSettings
 from bursar.core.devices.inventory import Inventory
@@ -73,7 +67,7 @@ from bursar.core.devices.source import Source
 from bursar.entry.lifetime.lifetime import run_process
 from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard, metrics_guard_without_cluster
-from bursar.entry.process import cluster_access, start_server
+from bursar.entry.process import cluster_access, start_server, tasks_of_process
 from bursar.wire.devices.pod import DevicePodDecoder
 
 if TYPE_CHECKING:
@@ -125,7 +119,7 @@ class _NoInventory:
 
 @dataclass(slots=True, kw_only=True)
 class _Cluster:
-    """What there is only with an API server."""
+    """The parts of an agent that need an API server."""
 
     inventory: WatchedInventory | None = None
     recorder: EventRecorder[DeviceReason] | None = None
@@ -227,7 +221,7 @@ def _cluster(
             client,
             SYSTEM_CLOCK,
             reasons=DeviceReason,
-            component=COMPONENT,
+            component=AGENT,
             instance=settings.node,
             budget=BUDGET,
         )
@@ -317,7 +311,7 @@ async def _work(
         kubelet = MeasuredKubelet(socket, SYSTEM_CLOCK)
         found = _composed(settings, cluster, source, kubelet, sources=sources)
         if settings.disk is not None:
-            # Agents without it need not load it.
+            # Imported here, because an agent without --disk need not load it.
             from bursar.entry.agent_disk import DiskNeeds, disk_part  # noqa: PLC0415
 
             needs = DiskNeeds(
@@ -376,19 +370,16 @@ async def _run(found: _Agent, state: StateDump) -> None:
         return found.status(state.uptime_s)
 
     state.report = report
-    try:
-        # The pages first: if they cannot be had, no client has found a socket yet.
-        async with _shown(found, report), asyncio.TaskGroup() as tasks:
-            cluster = found.cluster
-            for work in (cluster.inventory, cluster.recorder, cluster.pods):
-                if work is not None:
-                    tasks.create_task(work.run())
-            if found.disk is not None:
-                tasks.create_task(found.disk.accounting.run())
-            tasks.create_task(_serve(found))
-            tasks.create_task(_tell_of_trouble(found.proxy.pods))
-    except* BadInputError as errors:
-        raise errors.exceptions[0] from None
+    # The HTTP server starts first: if it cannot listen, no client has found a socket yet.
+    async with _shown(found, report), tasks_of_process() as tasks:
+        cluster = found.cluster
+        for work in (cluster.inventory, cluster.recorder, cluster.pods):
+            if work is not None:
+                tasks.create_task(work.run())
+        if found.disk is not None:
+            tasks.create_task(found.disk.accounting.run())
+        tasks.create_task(_serve(found))
+        tasks.create_task(_tell_of_trouble(found.proxy.pods))
 
 
 async def _serve(found: _Agent) -> None:
@@ -406,7 +397,7 @@ async def _serve(found: _Agent) -> None:
 
 
 async def _tell_of_trouble(pods: NodePods) -> None:
-    """A line when the pods can no longer be read, and one when they can again."""
+    """Log when the pods can no longer be read, and when they can be read again."""
     was_failing = False
     while True:
         await SYSTEM_CLOCK.sleep(TROUBLE_SECONDS)

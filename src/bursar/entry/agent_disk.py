@@ -25,7 +25,7 @@ from bursar.app.log import Log
 from bursar.app.storage.accounting import StorageAccounting
 from bursar.app.storage.allocatable import NodeAllocatable
 from bursar.app.storage.document import node_document
-from bursar.cli.storage.disk_options import DiskSettings, QuotaUse
+from bursar.cli.storage.disk_options import DiskSettings, ProjectQuotaUse
 from bursar.core.storage.pod import StoragePod
 
 LOG: Final = Log("disk")
@@ -91,8 +91,8 @@ async def disk_part(
         return [pod.storage for pod in view.pods.values() if pod.storage is not None]
 
     counter = None
-    if settings.quota is not QuotaUse.OFF:
-        files = ProjectFiles() if settings.quota is QuotaUse.ASSIGN else None
+    if settings.quota is not ProjectQuotaUse.OFF:
+        files = ProjectFiles() if settings.quota is ProjectQuotaUse.ASSIGN else None
         counter = QuotaCounter(files, report=_report_quota)
     async with (
         NodeDisk(places, round_s=settings.interval_s * ROUND_PART, counter=counter) as disk,

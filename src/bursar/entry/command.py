@@ -125,7 +125,7 @@ def run(arguments: list[str], program: str = PROGRAM) -> int:
 
 
 def _say(line: str) -> None:
-    """On standard error; if that is refused as well, the exit code has to be enough."""
+    """Print a line on standard error. If that fails too, only the exit code tells the problem."""
     import click  # noqa: PLC0415 - see main
 
     with suppress(OSError):
@@ -136,11 +136,11 @@ def _say(line: str) -> None:
 
 
 class OutputError(Exception):
-    """Standard output takes no more. No verb can do anything about it."""
+    """Standard output cannot be written. No verb can do anything about it."""
 
 
 class ReaderGoneError(Exception):
-    """The reader went away (`bursar ... | head`): not our failure, but say nothing more.
+    """The reader of the output has gone (`bursar ... | head`): end without an error message.
 
     Not a `BrokenPipeError`, of which click would make an exit code of its own.
     """
@@ -152,7 +152,7 @@ def _told(error: OutputError) -> int:
 
 
 def _guarded(stream: TextIO | None) -> TextIO:
-    """The same stream; but an error in writing to it cannot be taken for any other."""
+    """The stream with errors of its own: a failed write cannot be taken for another OSError."""
     if not isinstance(stream, io.TextIOWrapper):
         # The descriptor may have been closed, and since be in use for another file.
         return io.TextIOWrapper(io.BufferedWriter(_Guard(CLOSED)), errors="replace")
@@ -165,7 +165,7 @@ def _guarded(stream: TextIO | None) -> TextIO:
 
 
 class _Guard(io.RawIOBase):
-    """Complains once, and then swallows the rest: what is left in buffers is lost as well."""
+    """Raises an error once and then drops all output, so that flushing a buffer raises no other."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

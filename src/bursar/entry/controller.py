@@ -1,6 +1,5 @@
 """The controller process: which parts it is made of."""
 
-import asyncio
 import gc
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -30,14 +29,13 @@ from bursar.app.doctor.versions import version_findings
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER
 from bursar.app.tracing import TraceCounts, Tracer
-from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.controller import ControllerProcess
 from bursar.entry.counting import open_counting
 from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime.lifetime import run_on_cluster
 from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import open_tracer, process_identity, start_tracing
+from bursar.entry.process import open_tracer, process_identity, start_tracing, tasks_of_process
 from bursar.wire.cluster.server_version import decode_server_version
 
 IN_FLIGHT_MAX: Final = 64
@@ -73,24 +71,21 @@ async def _work(settings: ControllerProcess, access: ClusterAccess, state: State
             return controller_status(process, client.limiter, state.uptime_s)
 
         state.report = report
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                start_tracing(tasks, tracer)
-                tasks.create_task(_report_version(client))
-                tasks.create_task(process.run())
-                if settings.tls_source.is_given:
-                    certificate = open_certificate(
-                        settings.tls_source,
-                        settings.namespace,
-                        client,
-                        random,
-                        profile=settings.tls,
-                    )
-                    counts = None if tracer is None else tracer.counts
-                    server = _server(settings, process, client, certificate, report, traces=counts)
-                    tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
-        except* BadInputError as errors:
-            raise errors.exceptions[0] from None
+        async with tasks_of_process() as tasks:
+            start_tracing(tasks, tracer)
+            tasks.create_task(_report_version(client))
+            tasks.create_task(process.run())
+            if settings.tls_source.is_given:
+                certificate = open_certificate(
+                    settings.tls_source,
+                    settings.namespace,
+                    client,
+                    random,
+                    profile=settings.tls,
+                )
+                counts = None if tracer is None else tracer.counts
+                server = _server(settings, process, client, certificate, report, traces=counts)
+                tasks.create_task(listen(server, certificate, settings.bind, log=LOG))
 
 
 def _controller(

@@ -1,6 +1,5 @@
 """The extender process: which parts it is made of."""
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from random import SystemRandom
@@ -19,7 +18,6 @@ from bursar.adapters.telemetry.extender.families import extender_metrics
 from bursar.adapters.telemetry.status.extender import extender_status
 from bursar.app.extender.extender import Extender, ExtenderSettings
 from bursar.app.log import Log
-from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.pools.extender import ExtenderProcess
 from bursar.entry.https import (
     Certificate,
@@ -32,7 +30,7 @@ from bursar.entry.https import (
 from bursar.entry.lifetime.lifetime import run_on_cluster
 from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import process_identity
+from bursar.entry.process import process_identity, tasks_of_process
 
 LOG: Final = Log("extender")
 
@@ -73,21 +71,18 @@ async def _work(settings: ExtenderProcess, access: ClusterAccess, state: StateDu
 
         state.report = report
         server = _server(settings, extender, client, certificate, report)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(extender.run())
-                tasks.create_task(follow_clients(tls, certificate))
-                tasks.create_task(
-                    listen(
-                        server,
-                        certificate,
-                        settings.bind,
-                        log=LOG,
-                        delay_seconds=settings.shutdown_delay_s,
-                    )
+        async with tasks_of_process() as tasks:
+            tasks.create_task(extender.run())
+            tasks.create_task(follow_clients(tls, certificate))
+            tasks.create_task(
+                listen(
+                    server,
+                    certificate,
+                    settings.bind,
+                    log=LOG,
+                    delay_seconds=settings.shutdown_delay_s,
                 )
-        except* BadInputError as errors:
-            raise errors.exceptions[0] from None
+            )
 
 
 def _server(

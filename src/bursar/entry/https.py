@@ -15,7 +15,7 @@ from bursar.adapters.serving.tls.secret_certificate import SecretCertificate
 from bursar.adapters.serving.tls.serving_certificate import ServingCertificate
 from bursar.adapters.telemetry.certificates.served import ServedCertificate
 from bursar.app.certificates.secrets import observe_secret
-from bursar.app.cluster.observe import Cluster
+from bursar.app.cluster.observe import Watched
 from bursar.app.cluster.ports import Key
 from bursar.app.cluster.time_limit import end
 from bursar.app.log import Log
@@ -38,7 +38,7 @@ class Certificate(Protocol):
 def open_certificate(
     source: TlsSource,
     namespace: str,
-    cluster: Cluster,
+    cluster: Watched,
     random: Random,
     profile: TlsProfile = DEFAULT_PROFILE,
 ) -> ServingCertificate | SecretCertificate:
@@ -69,7 +69,7 @@ async def follow_clients(profile: TlsProfile, certificate: Certificate) -> None:
 
 
 def served(certificate: Certificate) -> ServedCertificate:
-    """What metrics say of a certificate."""
+    """What metrics read of a certificate."""
     newest = certificate.newest
     return ServedCertificate(not_after=newest.not_after, loads=newest.loads, invalid=newest.invalid)
 

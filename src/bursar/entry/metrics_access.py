@@ -8,8 +8,8 @@ from bursar.adapters.kube.access_review import PathAccess
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.bearer import bearer_guard
 from bursar.adapters.serving.message import Guard, Request, Response, refusal
-from bursar.adapters.serving.probes import METRICS_PATH
 from bursar.app.cluster.ports import Writer
+from bursar.app.names import METRICS_PATH
 from bursar.cli.processes.options.process import MetricsAuth
 
 

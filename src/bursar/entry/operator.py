@@ -12,18 +12,18 @@ from bursar.adapters.kube.access import ClusterAccess
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.message import Response
-from bursar.adapters.serving.probes import METRICS_PATH, probe_routes, readiness
+from bursar.adapters.serving.probes import probe_routes, readiness
 from bursar.adapters.serving.server import HttpServer
 from bursar.adapters.serving.status_page import Report, status_routes
 from bursar.adapters.telemetry.operator.families import operator_metrics
 from bursar.adapters.telemetry.status.operator import operator_status
 from bursar.app.log import Log
+from bursar.app.names import METRICS_PATH
 from bursar.app.operator.names import OPERATOR
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings
 from bursar.app.operator.term import OperatorSettings
 from bursar.app.tracing import TraceCounts
-from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.operator import OperatorProcess
 from bursar.entry.https import Certificate, listen, open_certificate, served
 from bursar.entry.lifetime.lifetime import run_on_cluster
@@ -34,6 +34,7 @@ from bursar.entry.process import (
     process_identity,
     start_server,
     start_tracing,
+    tasks_of_process,
 )
 
 LOG: Final = Log("operator")
@@ -72,24 +73,21 @@ async def _work(settings: OperatorProcess, access: ClusterAccess, state: StateDu
             return operator_status(operator, client.limiter, state.uptime_s)
 
         state.report = report
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                start_tracing(tasks, tracer)
-                tasks.create_task(operator.run())
-                tasks.create_task(_serve_probes(settings, operator))
-                if settings.tls_source.is_given:
-                    tasks.create_task(
-                        _serve_metrics(
-                            settings,
-                            operator,
-                            client,
-                            random,
-                            report=report,
-                            traces=None if tracer is None else tracer.counts,
-                        )
+        async with tasks_of_process() as tasks:
+            start_tracing(tasks, tracer)
+            tasks.create_task(operator.run())
+            tasks.create_task(_serve_probes(settings, operator))
+            if settings.tls_source.is_given:
+                tasks.create_task(
+                    _serve_metrics(
+                        settings,
+                        operator,
+                        client,
+                        random,
+                        report=report,
+                        traces=None if tracer is None else tracer.counts,
                     )
-        except* BadInputError as errors:
-            raise errors.exceptions[0] from None
+                )
 
 
 async def _serve_probes(settings: OperatorProcess, operator: Operator) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +47,16 @@ async def start_server(
     return f"{host}:{port}"
 
 
+@asynccontextmanager
+async def tasks_of_process() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group whose first `BadInputError` is raised by itself."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+    except* BadInputError as errors:
+        raise errors.exceptions[0] from None
+
+
 def process_identity() -> str:
     """Name of this process as the holder of a Lease: host name, process id, random part."""
     return f"{os.uname().nodename}_{os.getpid()}_{os.urandom(4).hex()}"
@@ -63,7 +75,7 @@ def open_tracer(
     if settings is None:
         return None
     try:
-        # A process that does not trace must not load it.
+        # A process that does not trace must not load this module.
         from bursar.adapters.telemetry.tracing.exporter import (  # noqa: PLC0415
             OtlpSettings,
             OtlpTracer,

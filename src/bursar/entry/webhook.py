@@ -1,6 +1,5 @@
 """The webhook process: which parts it is made of."""
 
-import asyncio
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import chain
@@ -30,7 +29,6 @@ from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck
 from bursar.app.log import Log
 from bursar.app.names import WEBHOOK
-from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.processes.webhook import WebhookProcess
 from bursar.entry.https import (
     Certificate,
@@ -43,7 +41,7 @@ from bursar.entry.https import (
 from bursar.entry.lifetime.lifetime import run_on_cluster
 from bursar.entry.lifetime.state_dump import StateDump
 from bursar.entry.metrics_access import metrics_guard
-from bursar.entry.process import open_tracer, start_tracing
+from bursar.entry.process import open_tracer, start_tracing, tasks_of_process
 
 if TYPE_CHECKING:
     from bursar.adapters.telemetry.tracing.exporter import OtlpTracer
@@ -84,22 +82,19 @@ async def _serve(settings: WebhookProcess, access: ClusterAccess, state: StateDu
         switch = GateSwitch(client, SYSTEM_CLOCK, random, settings.installation.namespace)
         tracer = open_tracer(settings.traces, WEBHOOK, random)
         server = _server(settings, client, leader, certificate, switch, state=state, tracer=tracer)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                start_tracing(tasks, tracer)
-                tasks.create_task(switch.run())
-                tasks.create_task(follow_clients(tls, certificate))
-                tasks.create_task(
-                    listen(
-                        server,
-                        certificate,
-                        settings.bind,
-                        log=LOG,
-                        delay_seconds=settings.shutdown_delay_s,
-                    )
+        async with tasks_of_process() as tasks:
+            start_tracing(tasks, tracer)
+            tasks.create_task(switch.run())
+            tasks.create_task(follow_clients(tls, certificate))
+            tasks.create_task(
+                listen(
+                    server,
+                    certificate,
+                    settings.bind,
+                    log=LOG,
+                    delay_seconds=settings.shutdown_delay_s,
                 )
-        except* BadInputError as errors:
-            raise errors.exceptions[0] from None
+            )
 
 
 def _server(  # noqa: PLR0913 - the server connects all of them

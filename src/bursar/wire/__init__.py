@@ -1,1 +1,1 @@
-"""How others write it: bytes to typed structs to values of the core and back, without I/O."""
+"""Codecs: bytes to typed structs to values of the core, and back, without I/O."""

@@ -9,7 +9,7 @@ from bursar.core.cel.errors import EvalError
 from bursar.core.cel.times import duration_of
 from bursar.core.kubevirt.mode import VmiMode
 from bursar.core.model.selectors.selector import LabelSelector, SelectorError, selector_of
-from bursar.core.operator.tls import TlsWish
+from bursar.core.operator.tls import TlsSecurityProfile
 from bursar.wire.documents.tree import Json
 from bursar.wire.quota.objects import RawSelector, label_selector
 from bursar.wire.structs.body import decode_body
@@ -51,12 +51,12 @@ class AaqSpec:
     server: CertificateLife = SERVER_LIFE
     priority_class: str = ""
     namespace_selector: LabelSelector | None = None
-    """Valid. None: the namespaces with AAQ's label."""
+    """The gated namespaces; it is valid. None: the namespaces with AAQ's label."""
     vmi_mode: VmiMode = VmiMode.DEDICATED
     sidecars: Sequence[Mapping[str, Json]] = ()
-    """Containers, as they are written."""
+    """Containers of the sidecars, as they are written."""
     allows_cluster_quota: bool = False
-    tls: TlsWish | None = None
+    tls: TlsSecurityProfile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class _Status(Struct):
 
 
 class _Head(Struct):
-    """All but the spec, so that an object whose spec cannot be read is known all the same."""
+    """An AAQ object without its spec, which can be read even if the spec cannot."""
 
     metadata: ObjectMeta | None = None
     status: _Status | None = None
@@ -274,13 +274,13 @@ def _mode(raw: _Calculator) -> VmiMode:
         raise FieldError(place, f"one of {known} is expected") from None
 
 
-def _tls(raw: _Tls | None) -> TlsWish | None:
+def _tls(raw: _Tls | None) -> TlsSecurityProfile | None:
     if raw is None:
         return None
     if raw.custom is None:
-        return TlsWish(profile=raw.type or "Intermediate")
-    return TlsWish(
-        profile="Custom",
+        return TlsSecurityProfile(type=raw.type or "Intermediate")
+    return TlsSecurityProfile(
+        type="Custom",
         version=raw.custom.min_t_l_s_version or "",
         ciphers=tuple(raw.custom.ciphers or ()),
     )

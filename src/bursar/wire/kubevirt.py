@@ -34,6 +34,10 @@ from bursar.wire.structs.struct import Struct
 
 FAILED: Final = "Failed"
 UINT32_MAX: Final = 2**32 - 1
+NAME_LENGTH_MAX: Final = 253
+"""Longest name of an object, or of an architecture. The schemas of KubeVirt do not check it."""
+PLUGINS_MAX: Final = 256
+"""Most binding plugins of one VM."""
 
 
 class Requirements(Struct):
@@ -134,13 +138,18 @@ def decode_vmi(body: bytes) -> Vmi:
         name=required_name(meta),
         uid=meta.uid or "",
         guest=_guest(read.spec or VmiSpec()),
-        node_name=status.node_name or "",
+        node_name=_name(status.node_name),
         requested_memory=None
         if memory is None
         else _stated(memory.guest_requested, "status.memory.guestRequested"),
         current_cpu=_topology(status.current_cpu, "status.currentCPUTopology"),
-        migration_pods=tuple(each for each in (moved.source_pod, moved.target_pod) if each),
+        migration_pods=tuple(filter(None, map(_name, (moved.source_pod, moved.target_pod)))),
     )
+
+
+def _name(text: str | None) -> str:
+    """The text; empty if it is longer than any name. A tenant may write a megabyte."""
+    return text if text is not None and len(text) <= NAME_LENGTH_MAX else ""
 
 
 def _guest(spec: VmiSpec) -> Guest:
@@ -155,7 +164,7 @@ def _guest(spec: VmiSpec) -> Guest:
         memory=_stated(memory.guest, "spec.domain.memory.guest"),
         cpu=_topology(cpu, "spec.domain.cpu"),
         has_dedicated_cpus=cpu is not None and cpu.dedicated_cpu_placement is True,
-        architecture=spec.architecture or "",
+        architecture=_name(spec.architecture),
         has_graphics=devices.autoattach_graphics_device is not False,
         has_tpm=tpm is not None and tpm.enabled is not False,
         has_vfio=bool(devices.gpus or devices.host_devices)
@@ -163,12 +172,16 @@ def _guest(spec: VmiSpec) -> Guest:
         has_downward_metrics=any(each.downward_metrics is not None for each in spec.volumes or ()),
         has_encrypted_memory=security.sev is not None or security.snp is not None,
         exec_probes=sum(each is not None and each.exec is not None for each in probes),
-        binding_plugins=tuple(
-            dict.fromkeys(
-                each.binding.name or "" for each in interfaces if each.binding is not None
-            )
-        ),
+        binding_plugins=_plugins(interfaces),
     )
+
+
+def _plugins(interfaces: list[Interface]) -> tuple[str, ...]:
+    names = dict.fromkeys(_name(each.binding.name) for each in interfaces if each.binding)
+    if len(names) > PLUGINS_MAX:
+        field = "spec.domain.devices.interfaces"
+        raise FieldError(field, f"more than {PLUGINS_MAX} binding plugins")
+    return tuple(names)
 
 
 def _sizes(raw: RawResourceList | None, field: str) -> ResourceList:
@@ -218,7 +231,7 @@ def decode_migration(body: bytes) -> Migration:
         namespace=meta.namespace or "",
         name=required_name(meta),
         uid=meta.uid or "",
-        vmi_name=(read.spec or MigrationSpec()).vmi_name or "",
+        vmi_name=_name((read.spec or MigrationSpec()).vmi_name),
         created_s=0 if created is None else epoch_s(created),
         is_failed=(read.status or MigrationStatus()).phase == FAILED,
     )

@@ -17,12 +17,11 @@ from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.adapters.serving.message import Request, Response
 from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unreachable
-from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.kinds import LEASES, NAMESPACES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from certificates import Authority
 from program import free_port
 from support.builders.reviews import RunningServer, posting, running
-from support.cluster.access import NAMESPACES
 
 KEY = Key("aaq", "aaq-controller")
 REQUEST = ResizeRequest(

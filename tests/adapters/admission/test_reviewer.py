@@ -16,11 +16,11 @@ from support.builders.reviews import (
     GATE,
     OneAnswerReservations,
     OpinionatedWriter,
-    a_pod,
     a_review,
     a_reviewer,
     an_acrq,
     an_arq,
+    raw_pod,
     response_to,
 )
 
@@ -30,7 +30,7 @@ def by(username: str) -> dict:
 
 
 async def test_u_hnd_01_a_new_pod_is_gated():
-    response = await response_to(a_reviewer(), a_review("Pod", "CREATE", a_pod()))
+    response = await response_to(a_reviewer(), a_review("Pod", "CREATE", raw_pod()))
 
     assert response["allowed"]
     assert response["uid"] == "review-1"
@@ -41,7 +41,7 @@ async def test_u_hnd_01_a_new_pod_is_gated():
 
 
 async def test_u_hnd_02_the_controller_lifts_the_gate():
-    review = a_review("Pod", "UPDATE", a_pod(), a_pod(GATE), **by(CONTROLLER_USER))
+    review = a_review("Pod", "UPDATE", raw_pod(), raw_pod(GATE), **by(CONTROLLER_USER))
 
     response = await response_to(a_reviewer(), review)
 
@@ -51,7 +51,7 @@ async def test_u_hnd_02_the_controller_lifts_the_gate():
 
 async def test_u_hnd_03_another_service_account_does_not_lift_the_gate():
     user = by("system:serviceaccount:aaq:default")
-    review = a_review("Pod", "UPDATE", a_pod(), a_pod(GATE), **user)
+    review = a_review("Pod", "UPDATE", raw_pod(), raw_pod(GATE), **user)
 
     response = await response_to(a_reviewer(), review)
 
@@ -65,7 +65,7 @@ async def test_u_hnd_03_another_service_account_does_not_lift_the_gate():
 
 
 async def test_u_hnd_04_other_gates_may_be_removed_by_anybody():
-    review = a_review("Pod", "UPDATE", a_pod(GATE), a_pod(GATE, "other"), **by("me"))
+    review = a_review("Pod", "UPDATE", raw_pod(GATE), raw_pod(GATE, "other"), **by("me"))
 
     response = await response_to(a_reviewer(), review)
 
@@ -157,18 +157,18 @@ async def test_a_pod_of_another_api_group_is_not_gated():
     kind = {"group": "example.com", "version": "v1", "kind": "Pod"}
 
     with pytest.raises(UnanswerableError):
-        await response_to(a_reviewer(), a_review("Pod", "CREATE", a_pod(), kind=kind))
+        await response_to(a_reviewer(), a_review("Pod", "CREATE", raw_pod(), kind=kind))
 
 
 @pytest.mark.parametrize(
     "review",
     [
-        a_review("Pod", "DELETE", None, a_pod(GATE)),
+        a_review("Pod", "DELETE", None, raw_pod(GATE)),
         a_review(ARQ, "DELETE", None, an_arq()),
         a_review("Pod", "CREATE", {"spec": "no"}),
-        a_review("Pod", "UPDATE", a_pod(), None),
-        a_review("Pod", "UPDATE", {"spec": 1}, a_pod(), subResource="resize"),
-        a_review("Pod", "UPDATE", a_pod(cpu="x"), a_pod(), subResource="resize"),
+        a_review("Pod", "UPDATE", raw_pod(), None),
+        a_review("Pod", "UPDATE", {"spec": 1}, raw_pod(), subResource="resize"),
+        a_review("Pod", "UPDATE", raw_pod(cpu="x"), raw_pod(), subResource="resize"),
     ],
 )
 async def test_an_object_that_is_missing_or_broken_is_an_error(review):
@@ -178,7 +178,7 @@ async def test_an_object_that_is_missing_or_broken_is_an_error(review):
 
 async def test_a_resize_is_answered_or_refused_however_deeply_its_pods_are_nested():
     """The pods of a review are decoded again, with a few more calls on the stack."""
-    pod = a_pod(deep="nested")
+    pod = raw_pod(deep="nested")
     text = json.dumps(a_review("Pod", "UPDATE", pod, pod, subResource="resize"))
     answered = refused = 0
     for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
@@ -197,7 +197,7 @@ async def test_a_resize_is_answered_or_refused_however_deeply_its_pods_are_neste
 
 
 def a_resize(before: str, after: str, **request: object) -> dict:
-    new, old = a_pod(cpu=after), a_pod(cpu=before)
+    new, old = raw_pod(cpu=after), raw_pod(cpu=before)
     return a_review("Pod", "UPDATE", new, old, subResource="resize", **request)
 
 
@@ -220,8 +220,8 @@ async def test_growing_a_pod_asks_the_leader():
     [asked] = reservations.asked
     assert (asked.id, asked.namespace, asked.name) == ("review-1", "team-a", "web")
     assert (asked.uid, asked.is_dry_run) == ("pod-uid", True)
-    assert json.loads(asked.new) == a_pod(cpu="2")
-    assert json.loads(asked.old) == a_pod(cpu="1")
+    assert json.loads(asked.new) == raw_pod(cpu="2")
+    assert json.loads(asked.old) == raw_pod(cpu="1")
 
 
 async def test_growing_a_pod_is_refused_without_a_leader():

@@ -210,4 +210,4 @@ async def test_books_that_are_not_open_cannot_be_asked(scene):
 
     asked = await asker.ask(await asker.question("web", "2"))
 
-    assert asked == (503, "the books are not open yet")
+    assert asked == (503, "the books are not complete yet")

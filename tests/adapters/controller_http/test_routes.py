@@ -78,7 +78,7 @@ async def test_metrics_are_in_prometheus_text(controller):
 async def test_readiness_reports_the_problem_and_liveness_does_not(controller, state):
     assert (await answer_of(controller, "/readyz"))[0] == 200
 
-    state.problem = "pods have not been heard of for 200 s"
+    state.problem = "pods have not been updated for 200 s"
     code, _, text = await answer_of(controller, "/readyz")
 
     assert (code, text) == (503, state.problem)

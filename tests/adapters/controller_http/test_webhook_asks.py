@@ -10,8 +10,7 @@ from bursar.adapters.controller_http.resizes import ResizeRoute, webhook_user
 from bursar.adapters.kube.token_review import TokenReviewer
 from bursar.adapters.serving.limits import ServerLimits
 from bursar.app.admission.pods import Denied, Granted, ResizeRequest, Unreachable
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import LEASES, NAMESPACES, PODS
 from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.names import RESIZES_PATH
 from support.builders.reviews import posting, running

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bursar.adapters.disk.folder import Rooms
+from bursar.adapters.disk.budgets import Budgets
 from bursar.adapters.disk.node_disk import DiskPlaces, NodeDisk
 from bursar.adapters.disk.rounds import Rounds
 from bursar.adapters.disk.tree import FolderTree
@@ -182,7 +182,7 @@ async def test_folders_of_all_volumes_together_are_bounded(places):
     for pod in pods:
         for number in range(6):
             written(volume(places, pod, "empty-dir", "cache"), f"d{number}", "f")
-    async with NodeDisk(places, rooms=Rooms(folders=10)) as disk:
+    async with NodeDisk(places, budgets=Budgets(folders=10)) as disk:
         found = await disk.measure(pods)
         assert disk.counts.folders <= 12
     assert {each.volumes["cache"].is_complete for each in found.values()} == {True, False}

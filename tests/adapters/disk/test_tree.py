@@ -10,7 +10,7 @@ import pytest
 
 from bursar.adapters.disk import beneath, tree
 from bursar.adapters.disk.beneath import open_beneath, open_by_steps
-from bursar.adapters.disk.folder import Rooms
+from bursar.adapters.disk.budgets import Budgets
 from bursar.adapters.disk.tree import DEFAULT_LIMITS, FolderTree, ScanLimits
 from support.seeds import one_quick
 
@@ -50,8 +50,8 @@ def sizes(measure):
     return measure.used, measure.inodes
 
 
-def remembered(rooms):
-    return rooms.folders.used, rooms.names.used, rooms.hot.used
+def remembered(budgets):
+    return budgets.folders.used, budgets.names.used, budgets.hot.used
 
 
 def written(path, kib=8):
@@ -110,15 +110,15 @@ def _change(root, random):
 
 @pytest.mark.parametrize("seed", one_quick(range(6)))
 def test_after_any_history_a_whole_turn_equals_du(tmp_path, seed):
-    random, rooms = Random(seed), Rooms()  # noqa: S311 - a test
-    scans = Scans(tmp_path, rooms=rooms)
+    random, budgets = Random(seed), Budgets()  # noqa: S311 - a test
+    scans = Scans(tmp_path, budgets=budgets)
     for _ in range(40):
         for _ in range(random.randrange(1, 12)):
             _change(tmp_path, random)
         assert sizes(scans.round(TURN_MS)) == du(tmp_path)
-    assert rooms.folders.used == scans.tree.folders
+    assert budgets.folders.used == scans.tree.folders
     scans.tree.forget()
-    assert remembered(rooms) == (0, 0, 0)
+    assert remembered(budgets) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -127,8 +127,8 @@ def test_a_scan_that_is_cut_short_again_and_again_still_ends_right(tmp_path, see
     for number in range(60):
         written(tmp_path / f"d{number % 7}/e{number % 3}/f{number}")
         os.link(tmp_path / f"d{number % 7}/e{number % 3}/f{number}", tmp_path / f"l{number}")
-    rooms = Rooms()
-    scans = Scans(tmp_path, ScanLimits(step=3), rooms=rooms)
+    budgets = Budgets()
+    scans = Scans(tmp_path, ScanLimits(step=3), budgets=budgets)
     for _ in range(30):
         scans.now_ms += ROUND_MS
         cut = scans.tree.scan(scans.now_ms)
@@ -137,7 +137,7 @@ def test_a_scan_that_is_cut_short_again_and_again_still_ends_right(tmp_path, see
         cut.close()
     assert sizes(scans.round(TURN_MS)) == du(tmp_path)
     scans.tree.forget()
-    assert remembered(rooms) == (0, 0, 0)
+    assert remembered(budgets) == (0, 0, 0)
 
 
 # ------------------------------------------------------------------ what later scans look at
@@ -241,14 +241,14 @@ def test_more_folders_than_remembered_are_reported(tmp_path):
 
 
 def test_names_of_hard_links_of_all_volumes_together_are_bounded(tmp_path):
-    rooms = Rooms(names=10)
+    budgets = Budgets(names=10)
     for volume in ("first", "second"):
         file = written(tmp_path / volume / "d/file")
         for number in range(7):
             os.link(file, tmp_path / volume / f"name{number}")
-    trees = [Scans(tmp_path / volume, rooms=rooms) for volume in ("first", "second")]
+    trees = [Scans(tmp_path / volume, budgets=budgets) for volume in ("first", "second")]
     assert [each.round().problem for each in trees] == ["", tree.TOO_MANY_NAMES]
-    assert rooms.names.used == 10
+    assert budgets.names.used == 10
     assert [each.round().is_complete for each in trees] == [True, False]
     for number in range(7):
         (tmp_path / "first" / f"name{number}").unlink()
@@ -261,39 +261,39 @@ def test_a_folder_whose_names_fill_the_room_can_be_listed_again(tmp_path):
     file = written(tmp_path / "file")
     for number in range(9):
         os.link(file, tmp_path / f"name{number}")
-    scans = Scans(tmp_path, rooms=Rooms(names=10))
+    scans = Scans(tmp_path, budgets=Budgets(names=10))
     for _ in range(3):
         assert sizes(scans.round(TURN_MS)) == du(tmp_path)
         assert scans.measure.is_complete
 
 
 def test_folders_take_room_while_they_are_listed(tmp_path):
-    rooms, limits = Rooms(folders=10), ScanLimits(step=4)
+    budgets, limits = Budgets(folders=10), ScanLimits(step=4)
     for volume in ("first", "second"):
         for number in range(20):
             (tmp_path / volume / f"d{number}").mkdir(parents=True)
     scans = [
-        FolderTree(str(tmp_path / volume), limits, rooms=rooms).scan(1)
+        FolderTree(str(tmp_path / volume), limits, budgets=budgets).scan(1)
         for volume in ("first", "second")
     ]
     for _ in range(3):
         for scan in scans:
             next(scan)
-    assert 10 <= rooms.folders.used <= 11
+    assert 10 <= budgets.folders.used <= 11
     scans[0].close()
-    assert rooms.folders.used < 10
+    assert budgets.folders.used < 10
 
 
 def test_hot_files_of_all_volumes_together_are_bounded(tmp_path):
-    rooms = Rooms(hot=5)
+    budgets = Budgets(hot=5)
     for volume in ("first", "second"):
         for number in range(4):
             written(tmp_path / volume / f"f{number}")
     for volume in ("first", "second"):
-        scans = Scans(tmp_path / volume, rooms=rooms)
+        scans = Scans(tmp_path / volume, budgets=budgets)
         scans.round()
         assert sizes(scans.round()) == du(tmp_path / volume)
-    assert rooms.hot.used == 5
+    assert budgets.hot.used == 5
 
 
 def test_more_files_than_allowed_are_reported(tmp_path):

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bursar.adapters.kube.client import KubeClient
+from bursar.app.cluster.kinds import NAMESPACES
 from bursar.app.cluster.ports import Key
-from support.cluster.access import NAMESPACES, a_client, access_of
+from support.cluster.access import a_client, access_of
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from bursar.adapters.kube.token_review import TokenReviewer, User
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.serving.bearer import bearer_guard
 from bursar.adapters.serving.message import Peer, Request
+from bursar.app.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import BusyError, ForbiddenError, Json, Resource, UnavailableError
-from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.until import until
 
 SCRAPER = User(

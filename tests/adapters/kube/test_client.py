@@ -7,6 +7,7 @@ import ssl
 import pytest
 
 from bursar.adapters.kube.transport import Limits
+from bursar.app.cluster.kinds import CONFIG_MAPS, NODES, PODS
 from bursar.app.cluster.ports import (
     ConflictError,
     ForbiddenError,
@@ -17,7 +18,7 @@ from bursar.app.cluster.ports import (
     Query,
     UnavailableError,
 )
-from support.cluster.access import CONFIG_MAPS, NODES, PODS, PlainAccess, a_client, access_of
+from support.cluster.access import PlainAccess, a_client, access_of
 
 NODE = Key("", "node-0")
 

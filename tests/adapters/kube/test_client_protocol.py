@@ -9,6 +9,7 @@ import pytest
 from bursar.adapters.client_auth.credentials import FixedCredentials
 from bursar.adapters.kube.errors import UNKNOWN_RESOURCE
 from bursar.adapters.kube.transport import Limits
+from bursar.app.cluster.kinds import CONFIG_MAPS, DEPLOYMENTS, NODES
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,
@@ -22,20 +23,12 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
     Query,
-    Resource,
+    TooLargeError,
     UnauthorizedError,
     UnavailableError,
 )
 from program import free_port
-from support.cluster.access import (
-    CONFIG_MAPS,
-    NODES,
-    CountedTokens,
-    HastyClock,
-    PlainAccess,
-    a_client,
-    talk,
-)
+from support.cluster.access import CountedTokens, HastyClock, PlainAccess, a_client, talk
 from support.faults.scripted_server import (
     answer,
     failure,
@@ -237,6 +230,14 @@ async def test_a_response_over_the_bound_is_not_read_to_its_end():
             await client.list(CONFIG_MAPS)
 
 
+async def test_a_page_has_a_bound_of_its_own():
+    huge = stream(b'{"items":[', *[b" " * 1000] * 100, b'],"metadata":{"resourceVersion":"1"}}')
+    async with talk(huge, huge, limits=Limits(page_bytes_max=5000)) as (_, client):
+        with pytest.raises(TooLargeError, match="larger than 5000 bytes"):
+            await client.list(CONFIG_MAPS, limit=10)
+        assert (await client.list(CONFIG_MAPS)).items == []
+
+
 async def test_a_huge_error_page_still_shows_its_status_code():
     async with talk(answer(502, "x" * 3_000_000)) as (_, client):
         with pytest.raises(UnavailableError, match="502 Bad Gateway"):
@@ -419,7 +420,7 @@ async def test_a_cancelled_request_closes_its_connection():
         (CONFIG_MAPS, Query(namespace="a"), "/api/v1/namespaces/a/configmaps"),
         (NODES, Query(), "/api/v1/nodes"),
         (
-            Resource("apps", "v1", "deployments", "Deployment"),
+            DEPLOYMENTS,
             Query(label_selector="a=b,c in (d)", field_selector="b=x"),
             "/apis/apps/v1/deployments?labelSelector=a%3Db%2Cc+in+%28d%29&fieldSelector=b%3Dx",
         ),

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bursar.adapters.kube.transport import Limits
+from bursar.app.cluster.kinds import CONFIG_MAPS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, UnavailableError
-from support.cluster.access import CONFIG_MAPS, HastyClock, PlainAccess, a_client
+from support.cluster.access import HastyClock, PlainAccess, a_client
 from support.faults.scripted_server import answer, failure, scripted
 
 KEY = Key("default", "web")

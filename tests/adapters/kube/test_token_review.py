@@ -10,8 +10,9 @@ import pytest
 from bursar.adapters.kube import token_review
 from bursar.adapters.kube.token_review import TOKEN_LENGTH_MAX, TokenReviewer, claimed_user
 from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.app.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import BusyError, ForbiddenError, Json, Resource, UnavailableError
-from support.cluster.access import NAMESPACES, SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import a_client, access_of
 
 DEEP = b'{"deep": ' + b"[" * 9000
 WEBHOOK = "system:serviceaccount:aaq:aaq-server"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bursar.adapters.kube.transport import Limits
 from bursar.adapters.kube.watch_stream import LineSplitter, LineTooLongError
+from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import (
     BusyError,
     EventKind,
@@ -20,7 +21,7 @@ from bursar.app.cluster.ports import (
     UnauthorizedError,
     UnavailableError,
 )
-from support.cluster.access import PODS, CountedTokens, HastyClock, talk
+from support.cluster.access import CountedTokens, HastyClock, talk
 from support.faults.scripted_server import (
     STREAM_HEAD,
     answer,
@@ -34,7 +35,7 @@ from support.faults.scripted_server import (
 from support.until import PATIENCE_SECONDS
 
 
-def a_pod(version: object, **more: object) -> dict[str, object]:
+def pod_at(version: object, **more: object) -> dict[str, object]:
     return {"kind": "Pod", "metadata": {"name": "web", "resourceVersion": str(version), **more}}
 
 
@@ -43,7 +44,7 @@ def line(type_: str, body: object) -> bytes:
     return json.dumps({"type": type_, "object": body}, separators=(",", ":")).encode() + b"\n"
 
 
-ADDED = line("ADDED", a_pod(1))
+ADDED = line("ADDED", pod_at(1))
 TRICKY = {"resourceVersion": "2", "type": "ERROR"}
 STATUS = {"apiVersion": "v1", "kind": "Status", "status": "Failure"}
 GONE = STATUS | {"code": 410, "reason": "Expired", "message": "old"}
@@ -84,7 +85,7 @@ def test_a_line_may_be_as_long_as_the_bound_and_no_longer():
 
 
 async def test_events_arrive_whole_however_they_are_cut():
-    data = ADDED + line("MODIFIED", a_pod(2)) + b"\n" + line("DELETED", a_pod(3))
+    data = ADDED + line("MODIFIED", pod_at(2)) + b"\n" + line("DELETED", pod_at(3))
     for size in (1, 7, len(ADDED), len(data)):
         pieces = [data[start : start + size] for start in range(0, len(data), size)]
         async with talk(stream(*pieces)) as (_, client):
@@ -98,7 +99,7 @@ async def test_events_arrive_whole_however_they_are_cut():
         b'{"object":{"metadata":{"resourceVersion":"1"}},"type":"ADDED"}',
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}},"more":[{}]}',
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}}\r',
-        line("ADDED", a_pod(1, labels=TRICKY, annotations={"a": json.dumps(TRICKY)})).rstrip(),
+        line("ADDED", pod_at(1, labels=TRICKY, annotations={"a": json.dumps(TRICKY)})).rstrip(),
     ],
 )
 async def test_json_of_another_spelling_is_decoded_alike(text):
@@ -110,8 +111,8 @@ async def test_json_of_another_spelling_is_decoded_alike(text):
 
 
 async def test_a_bookmark_says_whether_the_initial_events_are_over():
-    last = line("BOOKMARK", a_pod(2, annotations={"k8s.io/initial-events-end": "true"}))
-    later = line("BOOKMARK", a_pod(3))
+    last = line("BOOKMARK", pod_at(2, annotations={"k8s.io/initial-events-end": "true"}))
+    later = line("BOOKMARK", pod_at(3))
     async with talk(stream(ADDED, last, later)) as (server, client):
         events = [event async for event in client.watch(PODS, send_initial=True)]
 
@@ -169,8 +170,8 @@ async def test_an_error_in_the_stream_is_raised_after_the_events_before_it(statu
     [
         line("ADDED", GONE),
         line("ADDED", {}),
-        line("", a_pod(1)),
-        line("INVENTED", a_pod(1)),
+        line("", pod_at(1)),
+        line("INVENTED", pod_at(1)),
         b'{"type":"ADDED"}\n',
         b'{"type":"ADDED","object":"hunter2"}\n',
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}\n',
@@ -242,7 +243,7 @@ async def test_an_event_beyond_the_bound_names_the_bound():
 
 
 async def test_an_event_of_several_megabytes_passes():
-    large = line("ADDED", a_pod(1, annotations={"a": "x" * 5_000_000}))
+    large = line("ADDED", pod_at(1, annotations={"a": "x" * 5_000_000}))
     async with talk(stream(large)) as (_, client):
         assert await seen(client) == [("ADDED", "1")]
 
@@ -267,7 +268,7 @@ async def test_a_watch_without_a_response_times_out():
 async def test_a_slow_consumer_slows_the_server_down():
     """The bytes in transit are bounded by buffers, not by the length of the stream."""
     written = 0
-    event = line("MODIFIED", a_pod(1, annotations={"a": "x" * 100_000}))
+    event = line("MODIFIED", pod_at(1, annotations={"a": "x" * 100_000}))
 
     async def flood(writer: asyncio.StreamWriter) -> None:
         nonlocal written

@@ -10,6 +10,7 @@ import pytest
 
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.transport import Limits
+from bursar.app.cluster.kinds import CONFIG_MAPS, NODES
 from bursar.app.cluster.ports import (
     ClusterError,
     EventKind,
@@ -19,7 +20,7 @@ from bursar.app.cluster.ports import (
     UnavailableError,
     WatchEvent,
 )
-from support.cluster.access import CONFIG_MAPS, NODES, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.until import PATIENCE_SECONDS, until
 
 HASTY = Limits(request_seconds=2, list_seconds=2, connect_seconds=2)

@@ -14,6 +14,7 @@ from bursar.adapters.memory.manifests import UnknownKindError, load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.snapshot_file import SavedStateError, load, save
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import BINDINGS, CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS
 from bursar.app.cluster.ports import (
     ClusterError,
     ConflictError,
@@ -26,7 +27,6 @@ from bursar.app.cluster.ports import (
     PatchKind,
     Resource,
 )
-from support.cluster.access import CONFIG_MAPS, NAMESPACES, NODES, PODS
 
 KEY = Key("default", "a")
 
@@ -214,7 +214,7 @@ async def test_after_loading_the_past_is_expired_and_owners_still_own(tmp_path):
                 '{"format":"bursar-cluster","version":1,"revision":1}\n{"resource":"things.x","object":'
                 '{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}}\n'
             ),
-            "nothing is known of 'things.x'",
+            "unknown resource 'things.x'",
         ),
     ],
 )
@@ -259,7 +259,7 @@ async def test_a_file_edited_by_hand_is_taken_without_its_digest(tmp_path):
     edited = path.read_text().replace('"x":"1"', '"x":"2"')
     path.write_text(edited)
 
-    with pytest.raises(SavedStateError, match="damaged: it is not what was once saved"):
+    with pytest.raises(SavedStateError, match="damaged: the content differs from what was saved"):
         load(a_cluster(), path)
 
     path.write_text(re.sub(r',"digest":"\w+"', "", edited))
@@ -417,9 +417,8 @@ async def test_what_is_stored_does_not_change_with_what_was_given():
 
 async def test_a_secrets_plain_text_is_stored_encoded():
     cluster = a_cluster()
-    secrets = Resource("", "v1", "secrets", "Secret")
     body = {"metadata": {"name": "a"}, "stringData": {"k": "v"}}
-    made = json.loads(await cluster.create(secrets, body, namespace="default"))
+    made = json.loads(await cluster.create(SECRETS, body, namespace="default"))
 
     assert made["data"] == {"k": "dg=="}
     assert made["type"] == "Opaque"
@@ -465,7 +464,6 @@ async def test_a_namespace_waits_for_its_pods():
 
 
 async def test_a_binding_must_name_a_pod_and_a_node():
-    bindings = Resource("", "v1", "bindings", "Binding")
     for body in ({}, [], {"metadata": {"name": "p"}}):
         with pytest.raises(InvalidError, match="a binding names a pod and a target"):
-            await a_cluster().create(bindings, body, namespace="default")
+            await a_cluster().create(BINDINGS, body, namespace="default")

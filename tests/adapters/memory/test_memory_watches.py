@@ -10,10 +10,8 @@ import pytest
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.memory.watches import WatchLimits
-from bursar.app.cluster.ports import EventKind, ExpiredError, Key, Query, Resource, UnavailableError
-
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-SECRETS = Resource("", "v1", "secrets", "Secret")
+from bursar.app.cluster.kinds import LEASES, SECRETS
+from bursar.app.cluster.ports import EventKind, ExpiredError, Key, Query, UnavailableError
 
 
 @pytest.fixture

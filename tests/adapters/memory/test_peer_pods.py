@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from bursar.adapters.memory.kinds import PODS, RUNTIME_CLASSES
 from bursar.adapters.memory.plugins.peer_pods import rewrite_peer_pods
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import PODS, RUNTIME_CLASSES
 from bursar.app.cluster.ports import ForbiddenError, Key, Patch, PatchKind
 from bursar.core.peerpods.settings import PeerPodSettings
 from support.builders.manifests import pod_manifest

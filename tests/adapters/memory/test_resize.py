@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import ClusterError, Key, Patch, PatchKind
 from support.builders.manifests import node_manifest, pod_manifest
 from support.until import until
@@ -68,7 +68,7 @@ class Case:
 
 ROOM = "node didn't have enough allocatable resources: "
 FEATURE = "pod update requires features {} which are not available on node "
-PODS_OWN, INITS = FEATURES
+_, INITS = FEATURES
 CASES = [
     Case("fills the node", LINUX, [cpu("4")]),
     Case("too much cpu", LINUX, [cpu("4.0001")], ROOM + "cpu, requested: 4001, allocatable: 4000"),
@@ -139,7 +139,7 @@ CASES = [
 ]
 
 
-def a_pod(case, name):
+def pod_of(case, name):
     spec = {"schedulerName": "nobody", **case.spec}
     return pod_manifest(name, requests="cpu=1 memory=1Gi", node=case.node, **spec)
 
@@ -151,7 +151,7 @@ async def embedded_answer(case):
     for node in WORLD:
         await cluster.create(NODES, node)
     key = Key(PREFIX, "p")
-    await cluster.create(PODS, a_pod(case, "p"), namespace=PREFIX)
+    await cluster.create(PODS, pod_of(case, "p"), namespace=PREFIX)
     patch = Patch(kind=PatchKind.JSON, body=case.change)
     try:
         await cluster.patch(PODS, key, patch, subresource="resize")
@@ -172,7 +172,7 @@ async def test_a_node_that_makes_no_sense_is_not_judged_by():
     cluster = MemoryCluster(VirtualClock(), source=random.Random(1))  # noqa: S311
     broken = a_node("broken") | {"status": {"allocatable": {"cpu": "many"}}}
     await cluster.create(NODES, broken)
-    await cluster.create(PODS, a_pod(Case("", "broken"), "p"), namespace="default")
+    await cluster.create(PODS, pod_of(Case("", "broken"), "p"), namespace="default")
     patch = Patch(kind=PatchKind.JSON, body=[cpu("900")])
 
     body = await cluster.patch(PODS, Key("default", "p"), patch, subresource="resize")
@@ -210,7 +210,7 @@ def changed(body, change):
 
 
 def real_answer(ask, case, name):
-    code, pod = ask("POST", f"/api/v1/namespaces/{PREFIX}/pods", a_pod(case, name))
+    code, pod = ask("POST", f"/api/v1/namespaces/{PREFIX}/pods", pod_of(case, name))
     assert code == 201, pod
     path = f"/api/v1/namespaces/{PREFIX}/pods/{name}/resize"
     code, answer = ask("PUT", path, changed(pod, case.change))

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from bursar.adapters.node.kubelet_socket import KubeletLimits, KubeletSocket
+from bursar.adapters.node.kubelet_socket import KubeletSocket, SocketLimits
 from bursar.app.devices.ports import CallError, Method, Version
 from support.devices.scripted_kubelet import Echo, serving
 from support.until import until
@@ -122,7 +122,7 @@ async def test_deadline_is_passed_on_and_kept(tmp_path):
 async def test_calls_without_a_deadline_get_one(tmp_path):
     path, echo = tmp_path / "kubelet.sock", Echo()
     echo.hold = asyncio.Event()
-    limits = KubeletLimits(call_s=0.05)
+    limits = SocketLimits(call_s=0.05)
     async with serving(echo, path), KubeletSocket(str(path), limits=limits) as kubelet:
         late = await failure(kubelet.call(Version.V1, Method.GET, b"", None))
 
@@ -144,7 +144,7 @@ async def test_caller_that_leaves_ends_the_call_at_kubelet(tmp_path):
 
 async def test_answers_may_be_long_up_to_the_limit(tmp_path):
     path, echo = tmp_path / "kubelet.sock", Echo()
-    limits = KubeletLimits(answer_bytes_max=5 * 2**20)
+    limits = SocketLimits(answer_bytes_max=5 * 2**20)
     echo.padding = b"x" * (5 * 2**20 - len(b"v1 Get:"))
     async with serving(echo, path), KubeletSocket(str(path), limits=limits) as kubelet:
         fits = await kubelet.call(Version.V1, Method.GET, b"", None)

@@ -18,16 +18,16 @@ from bursar.adapters.serving.tls.profile import TlsProfile
 from certificates import Authority, Pair
 from support.builders.reviews import (
     RunningServer,
-    a_pod,
     a_review,
     a_reviewer,
+    raw_pod,
     routes_of,
     running,
 )
 from support.http_peer import request_bytes
 
 LIMITS = ServerLimits(linger_seconds=0.01, finish_seconds=1)
-REVIEW = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
+REVIEW = json.dumps(a_review("Pod", "CREATE", raw_pod())).encode()
 API_SERVER = "api-server"
 
 

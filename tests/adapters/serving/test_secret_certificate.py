@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.memory.kinds import NAMESPACES, SECRETS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.serving.tls.channel import FindContext
 from bursar.adapters.serving.tls.secret_certificate import SecretCertificate
@@ -18,6 +17,7 @@ from bursar.adapters.serving.tls.trial_handshake import try_handshake
 from bursar.adapters.x509.certificates import Certificates
 from bursar.app.certificates.ports import KeyPair
 from bursar.app.certificates.secrets import new_secret, observe_secret, pair_data
+from bursar.app.cluster.kinds import NAMESPACES, SECRETS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
 from support.until import until

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from bursar.adapters.serving.limits import ServerLimits
-from support.builders.reviews import a_pod, a_review, a_reviewer, an_arq, routes_of, running
+from support.builders.reviews import a_review, a_reviewer, an_arq, raw_pod, routes_of, running
 from support.http_peer import request_bytes
 
 LIMITS = ServerLimits(linger_seconds=0.05, finish_seconds=5)
@@ -38,7 +38,9 @@ async def test_u_srv_02_a_review_of_a_quota_is_answered(webhook):
 
 @pytest.mark.parametrize("path", ["/serve-path", "/gate", "/validate"])
 async def test_every_path_answers_every_review(webhook, path):
-    code, answer = await webhook.ask(path, json.dumps(a_review("Pod", "CREATE", a_pod())).encode())
+    code, answer = await webhook.ask(
+        path, json.dumps(a_review("Pod", "CREATE", raw_pod())).encode()
+    )
 
     assert code == 200
     assert json.loads(answer)["response"]["patchType"] == "JSONPatch"
@@ -89,7 +91,7 @@ async def test_unknown_paths_are_not_found_and_cross_origin_requests_are_not_all
 
 
 async def test_reviews_are_counted_by_result(webhook):
-    gating = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
+    gating = json.dumps(a_review("Pod", "CREATE", raw_pod())).encode()
     denied = json.dumps(a_review("AAQ", "CREATE", {})).encode()
     for body in (gating, gating, denied, b"{"):
         await webhook.ask("/serve-path", body)
@@ -144,7 +146,7 @@ async def test_a_client_that_offers_http_2_is_answered_in_http_1(webhook, offere
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_a_request_of_many_tls_records_arrives_completely(webhook, version):
     webhook.trust.minimum_version = webhook.trust.maximum_version = version
-    padded = json.dumps(a_review("Pod", "CREATE", a_pod())).encode().ljust(2_000_000)
+    padded = json.dumps(a_review("Pod", "CREATE", raw_pod())).encode().ljust(2_000_000)
 
     code, answer = await webhook.ask("/gate", padded)
 

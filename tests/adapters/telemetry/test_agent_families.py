@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import fields
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -19,6 +18,8 @@ from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.app.devices.ports import CallError, Method, Version
 from bursar.core.devices.allocation import ProblemKind
 from bursar.core.devices.inventory import Device, Inventory
+from support.metrics.every_metric import Told
+from support.metrics.printed_metrics import samples
 from support.virtual_time import MachineClock, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "agent.md"
@@ -41,8 +42,7 @@ def a_view(**changed):
 
 
 def shown(view):
-    lines = exposition(agent_families(view)).decode().splitlines()
-    return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return samples(exposition(agent_families(view)).decode())
 
 
 def test_calls_are_shown_by_version_method_and_the_name_of_their_code():
@@ -134,15 +134,8 @@ def test_the_documentation_lists_every_kind_of_problem_and_of_incomplete_answer(
     assert [how for how in DEGRADED if f"| `{how}` |" not in page] == []
 
 
-class Told:
-    """Events of which some were dropped."""
-
-    dropped: ClassVar = {Drop.REFUSED: 2}
-    waiting = 3
-
-
 def test_events_and_the_process_are_shown_beside_them():
-    text = agent_metrics(agent_families(a_view()), Told()).decode()
+    text = agent_metrics(agent_families(a_view()), Told({Drop.REFUSED: 2}, 3)).decode()
     without = agent_metrics(agent_families(a_view()), None).decode()
 
     assert 'bursar_event_dropped_total{reason="REFUSED"} 2\n' in text

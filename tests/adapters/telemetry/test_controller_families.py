@@ -34,6 +34,8 @@ from bursar.core.quota.quota import QuotaObject, ReportedCondition
 from bursar.core.quota.refusal import Reason
 from bursar.core.quota.releases import ReleaseOutcome
 from support.builders.quota_books import a_namespace, a_quota, a_row, running
+from support.metrics.every_metric import Told
+from support.metrics.printed_metrics import samples
 
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
@@ -63,20 +65,19 @@ def a_term(books: Books | None = None, **parts: object) -> TermView:
 
 def a_view(**parts: object) -> ControllerView:
     limiter = Limiter(floor=2, ceiling=32, growth_after=20)
-    known = {"is_leader": True, "informers": (), "limiter": limiter, "dropped_events": {}}
+    known = {"is_leader": True, "informers": (), "limiter": limiter, "recorders": ()}
     return ControllerView(**{**known, **parts})
 
 
-def samples(families: object) -> dict[str, str]:
-    lines = exposition(families).decode().splitlines()
-    return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+def shown_in(families: object) -> dict[str, str]:
+    return samples(exposition(families).decode())
 
 
 # ------------------------------------------------------------------ what waits
 
 
 def waiting(books: Books) -> dict[str, str]:
-    shown = samples(books_families(books))
+    shown = shown_in(books_families(books))
     prefix = 'bursar_waiting_pods{reason="'
     found = {
         name.removeprefix(prefix).removesuffix('"}'): count
@@ -117,7 +118,7 @@ def test_quotas_whose_names_nothing_counts_are_counted():
         QuotaObject(quota=a_quota("a/r", "pods=1")),
     ]
 
-    assert samples(term_families(a_term(quotas=quotas)))["bursar_quotas_not_counted"] == "1"
+    assert shown_in(term_families(a_term(quotas=quotas)))["bursar_quotas_not_counted"] == "1"
 
 
 def test_who_may_not_pass_is_counted_as_behind_another():
@@ -136,7 +137,7 @@ def test_pods_nobody_has_decided_about_wait_for_no_reason_yet():
     books.see_pod(a_row("a/web", "cpu=1"))
 
     assert waiting(books) == {}
-    assert samples(books_families(books))["bursar_undecided_pods"] == "1"
+    assert shown_in(books_families(books))["bursar_undecided_pods"] == "1"
 
 
 def test_the_ledger_is_shown_with_flights_and_debts():
@@ -144,7 +145,7 @@ def test_the_ledger_is_shown_with_flights_and_debts():
     for number in range(3):
         books.see_pod(running(a_row(f"a/web-{number}", "cpu=500m")))
     books.see_quota(a_quota("a/other", "requests.cpu=9"))
-    shown = samples(books_families(books))
+    shown = shown_in(books_families(books))
 
     assert shown["bursar_ledger_pods"] == "3"
     labels = 'kind="ApplicationAwareResourceQuota",namespace="a",quota="q",resource="pods"'
@@ -155,7 +156,7 @@ def test_the_ledger_is_shown_with_flights_and_debts():
     books = some_books()
     books.see_pod(a_row("a/web", "cpu=1"))
     books.decide()
-    shown = samples(books_families(books))
+    shown = shown_in(books_families(books))
     assert (shown["bursar_releases_in_flight"], shown["bursar_ledger_reservations"]) == ("1", "1")
 
 
@@ -167,7 +168,7 @@ def test_releases_are_a_histogram_and_refusals_are_counted_by_reason():
     loop.release_seconds[0], loop.release_seconds[-1] = 4, 1
     loop.refusals[Reason.QUOTA_EXCEEDED] = 3
 
-    shown = samples(controller_families(a_view(term=a_term(loop=loop))))
+    shown = shown_in(controller_families(a_view(term=a_term(loop=loop))))
 
     assert (shown["bursar_released_total"], shown["bursar_freed_total"]) == ("5", "1")
     assert shown['bursar_release_seconds_bucket{le="0.1"}'] == "4"
@@ -183,7 +184,7 @@ def test_writes_are_counted_by_how_they_ended():
     lifts = LiftCounters(writes=9, retries=2)
     lifts.outcomes[ReleaseOutcome.LIFTED] = 5
 
-    shown = samples(controller_families(a_view(term=a_term(lifts=lifts))))
+    shown = shown_in(controller_families(a_view(term=a_term(lifts=lifts))))
 
     assert shown["bursar_api_writes_total"] == "9"
     assert shown["bursar_api_write_retries_total"] == "2"
@@ -194,7 +195,7 @@ def test_writes_are_counted_by_how_they_ended():
 def test_every_counter_of_an_informer_is_shown():
     view = a_view(informers=(Followed(1.5),))
 
-    shown = samples(controller_families(view))
+    shown = shown_in(controller_families(view))
 
     for field in fields(InformerCounters):
         assert f'bursar_informer_{field.name}_total{{resource="pods"}}' in shown
@@ -205,7 +206,7 @@ def test_every_counter_of_an_informer_is_shown():
 
 def test_informers_of_one_resource_are_one_series():
     """Prometheus refuses two samples of the same labels."""
-    shown = samples(controller_families(a_view(informers=(Followed(1.5), Followed(0.5)))))
+    shown = shown_in(controller_families(a_view(informers=(Followed(1.5), Followed(0.5)))))
 
     assert shown['bursar_informer_staleness_seconds{resource="pods"}'] == "1.5"
     assert shown['bursar_informer_objects{resource="pods"}'] == "84"
@@ -213,15 +214,15 @@ def test_informers_of_one_resource_are_one_series():
 
 
 def test_an_informer_that_never_listed_is_infinitely_stale():
-    shown = samples(controller_families(a_view(informers=(Followed(float("inf")),))))
+    shown = shown_in(controller_families(a_view(informers=(Followed(float("inf")),))))
 
     assert shown['bursar_informer_staleness_seconds{resource="pods"}'] == "+Inf"
 
 
 def test_events_are_dropped_for_reasons_of_the_documentation():
-    view = a_view(dropped_events={Drop.QUEUE_FULL: 4}, waiting_events=3)
+    view = a_view(recorders=(Told({Drop.QUEUE_FULL: 3}, 1), Told({Drop.QUEUE_FULL: 1}, 2)))
 
-    shown = samples(controller_families(view))
+    shown = shown_in(controller_families(view))
 
     assert shown['bursar_event_dropped_total{reason="QUEUE_FULL"}'] == "4"
     assert shown['bursar_event_dropped_total{reason="REFUSED"}'] == "0"
@@ -232,18 +233,18 @@ def test_the_limiter_is_shown():
     limiter = Limiter(floor=1, ceiling=7, growth_after=20)
     limiter.throttled_total = 2
 
-    shown = samples(controller_families(a_view(limiter=limiter)))
+    shown = shown_in(controller_families(a_view(limiter=limiter)))
 
     assert (shown["bursar_limiter_limit"], shown["bursar_limiter_in_flight"]) == ("7", "0")
     assert (shown["bursar_limiter_waiting"], shown["bursar_limiter_throttled_total"]) == ("0", "2")
 
 
 def test_a_replica_that_does_not_lead_shows_nothing_of_a_term():
-    shown = samples(controller_families(a_view(is_leader=False)))
+    shown = shown_in(controller_families(a_view(is_leader=False)))
 
     assert shown["bursar_leader"] == "0"
     assert not [name for name in shown if name.startswith(("bursar_ledger", "bursar_released"))]
-    assert samples(controller_families(a_view()))["bursar_leader"] == "1"
+    assert shown_in(controller_families(a_view()))["bursar_leader"] == "1"
 
 
 def test_drift_is_shown_once_it_is_known():
@@ -251,7 +252,7 @@ def test_drift_is_shown_once_it_is_known():
     drift = Drift(accounts=1, largest=largest, count_seconds=0.25)
 
     assert list(drift_families(None)) == []
-    assert samples(drift_families(drift)) == {
+    assert shown_in(drift_families(drift)) == {
         "bursar_ledger_drift_accounts": "1",
         'bursar_ledger_drift{unit="bytes"}': "0",
         'bursar_ledger_drift{unit="core"}': "0.25",
@@ -292,7 +293,7 @@ def test_capacity_that_we_keep_is_shown_with_its_use_and_what_waits_for_it():
     declared = frozenset({"example.com/none-yet"})
     view = CapacityView(nodes=[node], declared=declared, usage=use, healed=2)
 
-    shown = samples(capacity_families(view))
+    shown = shown_in(capacity_families(view))
 
     labels = '{node="n",resource="example.com/a"}'
     kept, none_yet = '{resource="example.com/a"}', '{resource="example.com/none-yet"}'
@@ -310,7 +311,7 @@ def test_capacity_that_we_keep_is_shown_with_its_use_and_what_waits_for_it():
 
 
 def test_the_process_is_shown_under_the_usual_names():
-    shown = samples(process_families())
+    shown = shown_in(process_families())
 
     assert float(shown["process_resident_memory_bytes"]) > 1_000_000
     assert 3 <= int(shown["process_open_fds"]) <= int(shown["process_max_fds"])

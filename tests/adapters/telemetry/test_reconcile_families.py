@@ -5,6 +5,7 @@ from collections import Counter
 from bursar.adapters.telemetry.exposition import exposition
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.app.cluster.reconcile import ReconcileCounters
+from support.metrics.printed_metrics import samples
 
 
 def test_every_loop_shows_its_counters_and_each_class_of_failure():
@@ -12,8 +13,7 @@ def test_every_loop_shows_its_counters_and_each_class_of_failure():
         reconciles=5, writes=2, failures=3, failures_by_class=Counter(ForbiddenError=3)
     )
     loops = {"status": refused, "managed": ReconcileCounters(reconciles=1, gone=1)}
-    text = exposition(reconcile_families(loops)).decode()
-    shown = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    shown = samples(exposition(reconcile_families(loops)).decode())
 
     assert shown == {
         'bursar_reconciles_total{loop="status"}': "5",

@@ -19,15 +19,11 @@ from bursar.app.devices.counters import CallCounts, ProxyCounts
 from bursar.app.devices.node_pods import FreshnessCounts
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.quota.quota import QuotaKey, QuotaKind
-from support.metrics.printed_metrics import series_of
+from support.metrics.printed_metrics import NoLimiter, series_of
 from support.operator.scene import on_scene
 from support.quota.aaq_controller import TEAM, AaqScene
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
-
-
-class NoLimiter:
-    limit = in_flight = throttled_total = waiting = 0
 
 
 def status(controller):

@@ -62,7 +62,6 @@ def a_row(where: str, requests: str = "", limits: str = "", **facts: Any) -> Pod
     return PodRow(
         name=name,
         packed_stamp=Stamp(uid, str(version), created_s),
-        label_texts=(),
         node_name="",
         phase=phase,
         extras=None if due is None else Extras(Deletion(*due)),

@@ -40,6 +40,7 @@ from bursar.app.cluster.ports import (
     Resource,
 )
 from certificates import Authority, Pair
+from support.builders.manifests import pod_manifest
 from support.http_peer import Answer, HttpPeer, connected
 
 GATE = "ApplicationAwareQuotaGate"
@@ -50,15 +51,10 @@ GROUPS = {ARQ: "aaq.kubevirt.io", ACRQ: "aaq.kubevirt.io", "AAQ": "aaq.kubevirt.
 GROUPS["CountingPolicy"] = "bursar.io"
 
 
-def a_pod(*gates: str, node: str = "", cpu: str = "", **more: object) -> dict:
-    spec: dict = {"containers": [{"name": "c", "image": "i"}]}
-    if cpu:
-        spec["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
-    if gates:
-        spec["schedulingGates"] = [{"name": gate} for gate in gates]
-    if node:
-        spec["nodeName"] = node
-    return {"metadata": {"name": "web", "uid": "pod-uid"}, "spec": spec, **more}
+def raw_pod(*gates: str, node: str = "", cpu: str = "", **more: object) -> dict:
+    requests = f"cpu={cpu}" if cpu else ""
+    metadata = {"uid": "pod-uid"}
+    return pod_manifest("web", *gates, node=node, requests=requests, metadata=metadata) | more
 
 
 def an_arq(hard: Mapping[str, object] | None = None, **spec: object) -> dict:

@@ -12,16 +12,10 @@ from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.http1.request import Headers
 from bursar.adapters.kube.client import KubeClient
 from bursar.adapters.kube.transport import Limits
-from bursar.app.cluster.ports import Clock, Resource
+from bursar.app.cluster.ports import Clock
 from certificates import Pair
 from controlplane import ControlPlane
 from support.faults.scripted_server import ScriptedServer, Step, scripted
-
-PODS = Resource("", "v1", "pods", "Pod")
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 class CountedTokens:

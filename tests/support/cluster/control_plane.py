@@ -9,6 +9,7 @@ from assets import AssetError
 from certificates import Pair
 from controlplane import ControlPlane, chosen_version, minor_version
 from program import ProgramError
+from support.until import until_sync
 
 MUTATING_POLICIES = (36, "MutatingAdmissionPolicy v1")
 RESIZE = (33, "pods/resize")
@@ -42,3 +43,9 @@ def started_control_plane(
         pytest.fail(f"no control plane: {error}", pytrace=False)
     yield plane
     plane.stop()
+
+
+def wait_for_account(plane: ControlPlane, namespace: str = "default") -> None:
+    """The API server refuses pods of a namespace that does not have its service account yet."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    until_sync(lambda: plane.request("GET", path)[0] == 200, "the namespace has its account")

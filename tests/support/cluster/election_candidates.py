@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from bursar.app.cluster.election.election import Candidacy, Election
-from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from support.cluster.small_cluster import Line, SmallCluster, Travel
 from support.virtual_time import MachineClock

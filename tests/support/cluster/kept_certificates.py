@@ -9,12 +9,12 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import NAMESPACES, SECRETS, Kind
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.adapters.x509.certificates import Certificates
 from bursar.app.certificates.keeper import CertificateKeeper, KeeperSettings, serving_names
 from bursar.app.certificates.ports import KeyPair
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, NAMESPACES, SECRETS, VALIDATING_WEBHOOKS
 from bursar.app.cluster.ports import ForbiddenError, Key, NotFoundError, Patch, PatchKind, Resource
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.core.certificates.facts import CaCertificate, CertificateSettings, ServingPair

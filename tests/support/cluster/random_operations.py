@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import BINDINGS, CONFIG_MAPS, LEASES, PODS, SECRETS
+from bursar.app.cluster.kinds import BINDINGS, CONFIG_MAPS, LEASES, PODS, SECRETS
 from bursar.app.cluster.ports import (
     ClusterError,
     Key,

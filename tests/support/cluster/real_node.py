@@ -20,6 +20,7 @@ from real_node.images import BUSYBOX
 from support.builders.manifests import Raw, namespace_manifest, pod_manifest
 from support.builders.pods import listed
 from support.cluster.audit import AUDIT_POLICY
+from support.cluster.control_plane import wait_for_account
 from support.until import PATIENCE_SECONDS, Description, until_sync
 
 TURN_SECONDS = 3600
@@ -129,11 +130,7 @@ def real_pods(node: Node, seconds: float = PATIENCE_SECONDS) -> Iterator[RealPod
     plane = node.plane
     plane.request("POST", "/api/v1/namespaces", namespace_manifest(namespace))
     path = f"/api/v1/namespaces/{namespace}"
-    # Pods are refused until there is one.
-    until_sync(
-        lambda: plane.request("GET", f"{path}/serviceaccounts/default")[0] == 200,
-        "the namespace has its service account",
-    )
+    wait_for_account(plane, namespace)
     try:
         yield RealPods(node, namespace, seconds)
     finally:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import DEPLOYMENTS, JOBS, NAMESPACES, PODS
 from bursar.adapters.memory.plugins.limits import cluster_with_limits
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.cluster import Cluster
 from bursar.adapters.memory.simulation.pod_lifecycle import Pace
 from bursar.adapters.memory.simulation.simulation import Simulation
+from bursar.app.cluster.kinds import DEPLOYMENTS, JOBS, NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Resource
 from support.builders.manifests import node_manifest, pod_manifest
 
@@ -107,15 +107,12 @@ class World:
     async def status(self, resource: Resource, name: str) -> Raw:
         return (await self.get(resource, name)).get("status", {})
 
-    async def eventually(
-        self, fact: Callable[[], Awaitable[Any]], expected: Any, *, seconds: float = 120
-    ) -> None:
+    async def eventually(self, fact: Callable[[], Awaitable[Any]], expected: Any) -> None:
         """Let time pass until the fact is as expected; fail with what it is instead."""
-        step = 0.1
-        for _ in range(round(seconds / step)):
+        for _ in range(1200):
             if await fact() == expected:
                 return
-            await self.pause(step)
+            await self.pause(0.1)
         found = await fact()
         assert found == expected, f"it is {found!r}, not {expected!r}"
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import BINDINGS, PODS
 from bursar.app.cluster.ports import (
     EventKind,
     Key,
@@ -30,7 +30,6 @@ from support.until import until
 
 Raw = dict[str, Any]
 Settle = Callable[[], Awaitable[None]]
-BINDINGS = Resource("", "v1", "bindings", "Binding")
 
 
 class MigrationStory:

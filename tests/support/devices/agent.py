@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from program import Program, free_port
+from support.metrics.printed_metrics import samples
 from support.processes.command_line import COMMAND
 
 LOOPBACK = "127.0.0.1"
@@ -71,9 +72,7 @@ class AgentProcess:
 
     def metrics(self) -> Mapping[str, float]:
         """By name with labels, as they are written."""
-        lines = self.page("/metrics")[1].splitlines()
-        found = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-        return {name: float(value) for name, value in found}
+        return {name: float(value) for name, value in samples(self.page("/metrics")[1]).items()}
 
     def health(self) -> Mapping[str, str]:
         """What is said of each part."""

@@ -88,7 +88,7 @@ def _is_answered(connection: http.client.HTTPConnection) -> bool:
     return True
 
 
-def a_pod(name: str, annotations: Mapping[str, str] | None = None) -> Raw:
+def annotated_pod(name: str, annotations: Mapping[str, str] | None = None) -> Raw:
     metadata = {"uid": f"uid-{name}", "annotations": annotations or {}}
     return pod_manifest(f"default/{name}", container="app", metadata=metadata)
 

@@ -1,4 +1,4 @@
-"""A short notation for pools: `a_pool(capacity=5)`, `a_pod("a/x")`, `bound(pod)`."""
+"""A short notation for pools: `a_pool(capacity=5)`, `licensed("a/x")`, `bound(pod)`."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from bursar.core.model.quantity import Quantity
 from bursar.core.model.selectors.text import parse_selector
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.pool import Pool, Share
+from bursar.core.pools.refusal import PoolReason, PoolRefusal
 from support.builders.pods import listed
 from support.builders.quota_books import a_row, changed
 
@@ -38,8 +39,12 @@ def a_space(name: str, labels: str = "") -> NamespaceObject:
     return NamespaceObject(name=name, labels=listed(labels))
 
 
-def a_pod(where: str, amount: int = 1, resource: str = LICENCE, **facts: Any) -> PodRow:
-    return a_row(where, f"cpu=1 {resource}={amount}", gates=facts.pop("gates", ()), **facts)
+def licensed(where: str, amount: int = 1, **facts: Any) -> PodRow:
+    return a_row(where, f"cpu=1 {LICENCE}={amount}", gates=facts.pop("gates", ()), **facts)
+
+
+def reasons(refusals: tuple[PoolRefusal, ...]) -> list[PoolReason]:
+    return [each.reason for each in refusals]
 
 
 def bound(row: PodRow, node: str = "node") -> PodRow:

@@ -8,9 +8,8 @@ from random import Random
 from typing import Any, Self
 
 from bursar.adapters.files.crds import crd_documents
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, WatchEvent
 from bursar.app.cluster.time_limit import end
 from bursar.app.extender.extender import Extender, ExtenderSettings
@@ -118,8 +117,8 @@ class ExtenderScene:
         return stored.get("status", {})
 
 
-def bind_request(pod: bytes, node: str = "node-0") -> BindRequest:
+def bind_request(pod: bytes) -> BindRequest:
     metadata = json.loads(pod)["metadata"]
     return BindRequest(
-        pod=PodKey(metadata["namespace"], metadata["name"]), uid=metadata["uid"], node=node
+        pod=PodKey(metadata["namespace"], metadata["name"]), uid=metadata["uid"], node="node-0"
     )

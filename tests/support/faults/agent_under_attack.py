@@ -63,7 +63,6 @@ class Tally:
     frames: int = 0
     bad_calls: int = 0
     checks: int = 0
-    turned_away: int = 0
     memory_bytes_first: int = 0
     memory_bytes_max: int = 0
     log_lines: int = 0
@@ -190,7 +189,6 @@ class Fuzz:
     async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         answer, began = await ask(), time.monotonic()
         while answer.code in TOO_BUSY and time.monotonic() - began < PATIENCE_SECONDS:
-            self.tally.turned_away += 1
             await asyncio.sleep(BREATH_S)
             answer = await ask()
         return answer

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import NAMESPACES
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.ports import (
     BusyError,
     Key,

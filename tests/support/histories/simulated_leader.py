@@ -114,10 +114,10 @@ class Leader:
         now_s = self.world.now_s
         self.books.advance(now_s + self.world.wall_step_s, now_s)
 
-    def tell_time(self) -> None:
+    def set_time(self) -> None:
         """As the quota loop does before it enters an event."""
         now_s = self.world.now_s
-        self.books.tell_time(now_s + self.world.wall_step_s, now_s)
+        self.books.set_time(now_s + self.world.wall_step_s, now_s)
 
     def restore_promises(self) -> None:
         """Learn from the record what earlier leaders have agreed to."""
@@ -183,7 +183,7 @@ class Leader:
         self.is_audited = False
         if kind != "pods":
             self.reaches.clear()
-        self.tell_time()
+        self.set_time()
         about = key if kind == "namespaces" else key.namespace
         hostile = self.world.hostile
         if hostile and about in hostile:

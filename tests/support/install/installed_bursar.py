@@ -18,6 +18,7 @@ from bursar.core.quota.targeting import GATING_LABEL
 from real_node.images import BUSYBOX
 from real_node.node import RealNode
 from support.builders.manifests import arq_manifest, namespace_manifest, pod_manifest
+from support.cluster.control_plane import wait_for_account
 from support.processes.command_line import Ran, run_bursar
 from support.processes.kubectl import kubectl, try_kubectl
 from support.until import until_sync
@@ -173,8 +174,7 @@ def tenant(
     gated = {GATING_LABEL: ""} if is_gated else {}
     body = namespace_manifest(name, **gated, **labels)
     installed.kubectl("create", "-f", "-", stdin=json.dumps(body))
-    account = ("get", "serviceaccount", "default", "-n", name)
-    until_sync(lambda: installed.try_kubectl(*account).code == 0, "the namespace has its account")
+    wait_for_account(installed.node.plane, name)
     try:
         yield Tenant(installed, name)
     finally:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.core.quota.targeting import GATING_LABEL
-from support.builders.reviews import a_pod, a_review
+from support.builders.reviews import a_review, raw_pod
 from support.install.endpoints import Endpoints, any_server
 from support.install.installed_bursar import HOME, SLEEP, InstalledBursar, Tenant, tenant
 from support.install.tour import cluster_quota
@@ -181,7 +181,7 @@ def _pod_attempts(estate: Estate, own: str, other: str) -> Iterator[Attempt]:
     )
     yield _patch("remove the gate of an own pod", f"{own}/pods/{gated}", bare, "protect-gate")
     yield _patch("remove the gate of another's pod", f"{other}/pods/{foreign}", bare)
-    bound = a_pod(node=estate.installed.node.name)
+    bound = raw_pod(node=estate.installed.node.name)
     bound["metadata"] = {"name": "bound"}
     yield _post(
         "create a pod that names its node", f"{own}/pods", bound, "ApplicationAwareQuotaGate"
@@ -315,7 +315,7 @@ def webhook_attempts(estate: Estate, code: int) -> list[Attempt]:
 
     Without --client-ca the webhook does not authenticate callers, and answers reviews of each.
     """
-    review = a_review("Pod", "CREATE", a_pod(), namespace=estate.own.name)
+    review = a_review("Pod", "CREATE", raw_pod(), namespace=estate.own.name)
     paths = ("/serve-path", "/gate", "/validate", "/mutate-v1-pod")
     return [
         *probes(code),
@@ -339,7 +339,7 @@ def webhook_attempts(estate: Estate, code: int) -> list[Attempt]:
 
 def _forged_resize(other: Tenant) -> dict[str, Any]:
     def pod(cpu: str) -> dict[str, Any]:
-        made = a_pod(cpu=cpu)
+        made = raw_pod(cpu=cpu)
         made["metadata"] |= {"namespace": other.name}
         made["spec"]["containers"][0]["command"] = SLEEP
         return made

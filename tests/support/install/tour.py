@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 
 from bursar.app.capacity.places import CAPACITY_CONFIG
-from bursar.app.certificates.names import CA_SECRET, TLS_SECRET
-from bursar.app.certificates.secrets import CA_KEY, CERTIFICATE
+from bursar.app.certificates.names import CA_SECRET, CERTIFICATE, TLS_SECRET
+from bursar.app.certificates.secrets import CA_KEY
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.core.devices.source import KOORDINATOR
 from real_node.images import BUSYBOX

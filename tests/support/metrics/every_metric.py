@@ -1,6 +1,7 @@
 """The pages of processes in which everything happens: every metric has a sample."""
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -80,9 +81,12 @@ class Followed:
         return 42
 
 
+@dataclass
 class Told:
-    dropped = dict.fromkeys(Drop, 1)
-    waiting = 1
+    """The counts of a recorder of events."""
+
+    dropped: dict[Drop, int]
+    waiting: int
 
 
 # ------------------------------------------------------------------ processes in which all happens
@@ -120,7 +124,7 @@ def controller_view() -> ControllerView:
         is_leader=True,
         informers=(Followed(),),
         limiter=Limiter(floor=2, ceiling=32, growth_after=20),
-        dropped_events={},
+        recorders=(),
         term=TermView(
             books=overdrawn_books(),
             loop=QuotaCounters(),
@@ -194,7 +198,7 @@ def agent_text() -> str:
         inventory=Inventory((Device(kind="gpu", minor=0, id="g"),)),
     )
     families = chain(agent_families(view), disk_families(a_disk_view()))
-    return agent_metrics(families, Told()).decode()
+    return agent_metrics(families, Told(dict.fromkeys(Drop, 1), 1)).decode()
 
 
 def a_disk_view() -> DiskView:

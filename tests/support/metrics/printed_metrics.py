@@ -14,10 +14,21 @@ LISTED = {name: each for each in METRICS.values() for name in each.sample_names}
 """The list of metrics, by the names of their series."""
 
 
+class NoLimiter:
+    """The limiter of a client that has none."""
+
+    limit = in_flight = throttled_total = waiting = 0
+
+
 class Series(NamedTuple):
     name: str
     labels: Mapping[str, str]
     value: str
+
+
+def samples(text: str) -> dict[str, str]:
+    """The values by name with labels, as they are written."""
+    return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
 
 
 def series_of(text: str) -> Iterator[Series]:

@@ -83,15 +83,14 @@ def a_deployment(name: str, labels: Raw, replicas: int, *arguments: str, owner: 
     }
 
 
-def the_operator(replicas: int = 1) -> Raw:
+def the_operator() -> Raw:
     """AAQ's release brings it, so it has no owner."""
-    return a_deployment("aaq-operator", OPERATOR_LABELS, replicas)
+    return a_deployment("aaq-operator", OPERATOR_LABELS, 1)
 
 
-def the_controller(owner: Raw, mode: str = "") -> Raw:
-    chosen = ["--VMI_CALCULATOR_CONFIGURATION", mode] if mode else []
+def the_controller(owner: Raw) -> Raw:
     labels = {"aaq.kubevirt.io": "aaq-controller"}
-    return a_deployment("aaq-controller", labels, 2, "-v=1", *chosen, owner=owner)
+    return a_deployment("aaq-controller", labels, 2, "-v=1", owner=owner)
 
 
 def the_server(owner: Raw) -> Raw:

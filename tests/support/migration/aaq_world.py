@@ -11,10 +11,30 @@ from random import Random
 from typing import Any
 
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import DEPLOYMENTS, NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import (
+    BUDGETS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    DEPLOYMENTS,
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    NETWORK_POLICIES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
+    VALIDATING_WEBHOOKS,
+    resource_of,
+)
 from bursar.app.cluster.ports import (
     ClusterError,
     Json,
@@ -26,7 +46,7 @@ from bursar.app.cluster.ports import (
     Resource,
 )
 from bursar.app.migration.guard import GUARD, REFUSED
-from bursar.app.migration.installation import installation_of, resource_of
+from bursar.app.migration.installation import installation_of
 from bursar.app.migration.state import NAME, SHARED_GATE
 from bursar.app.names import GATING_ACTIVE, GATING_ANNOTATION, GATING_POLICY
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, JOB_QUEUE_CONFIGS
@@ -41,21 +61,11 @@ LIMIT = 6
 ENDING_TICKS = 2
 """How long a pod takes to end."""
 SERVICE = {"service": {"namespace": aaq.HOME, "name": "aaq-server", "path": "/serve-path"}}
-ADMISSION = "admissionregistration.k8s.io/v1"
-MUTATING = resource_of(ADMISSION, "MutatingWebhookConfiguration")
-BINDINGS = resource_of(ADMISSION, "MutatingAdmissionPolicyBinding")
-GUARDS = resource_of(ADMISSION, "ValidatingAdmissionPolicyBinding")
 OTHER_KINDS = [
-    *(resource_of(ADMISSION, kind) for kind in ("MutatingAdmissionPolicy",)),
-    *(resource_of(ADMISSION, kind) for kind in ("ValidatingAdmissionPolicy",)),
-    *(MUTATING, BINDINGS, GUARDS),
-    resource_of(ADMISSION, "ValidatingWebhookConfiguration"),
-    *(resource_of("v1", "Service"), resource_of("policy/v1", "PodDisruptionBudget")),
-    resource_of("networking.k8s.io/v1", "NetworkPolicy"),
-    *(
-        resource_of("rbac.authorization.k8s.io/v1", kind)
-        for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-    ),
+    *(MUTATING_POLICIES, MUTATING_BINDINGS, MUTATING_WEBHOOKS),
+    *(VALIDATING_POLICIES, VALIDATING_BINDINGS, VALIDATING_WEBHOOKS),
+    *(ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS),
+    *(SERVICES, BUDGETS, NETWORK_POLICIES),
 ]
 
 
@@ -291,7 +301,7 @@ class AaqWorld:
             return Admitted()
         assert request.new is not None
         if not gates_of(request.new):
-            if await self._exists(GUARDS, GUARD):
+            if await self._exists(VALIDATING_BINDINGS, GUARD):
                 return Refused(message=REFUSED)
             if not request.is_dry_run:
                 self.wrongs.append("a pod was created without the gate")
@@ -301,11 +311,11 @@ class AaqWorld:
         key = Key(aaq.HOME, "aaq-controller")
         account = json.loads(await self.cluster.get(SERVICE_ACCOUNTS, key))
         is_active = account["metadata"].get("annotations", {}).get(GATING_ANNOTATION)
-        return bool(is_active) and await self._exists(BINDINGS, GATING_POLICY)
+        return bool(is_active) and await self._exists(MUTATING_BINDINGS, GATING_POLICY)
 
     async def _webhooks(self) -> list[Raw]:
         try:
-            found = json.loads(await self.cluster.get(MUTATING, Key("", "gating-mutator")))
+            found = json.loads(await self.cluster.get(MUTATING_WEBHOOKS, Key("", "gating-mutator")))
         except NotFoundError:
             return []
         return found["webhooks"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, PODS, resource_of
 from bursar.app.cluster.ports import (
     ClusterError,
     Json,
@@ -24,12 +24,11 @@ from bursar.app.cluster.ports import (
     PatchKind,
     Query,
 )
-from bursar.app.migration.gather import DEFINITIONS
-from bursar.app.migration.installation import installation_of, resource_of
+from bursar.app.migration.installation import installation_of
 from bursar.app.quota.kinds import AAQS
 from bursar.core.quota.quota import GATE
 from controlplane import ControlPlane
-from support.builders.manifests import DEFINITIONS as CRDS
+from support.builders.manifests import DEFINITIONS
 from support.cluster.access import a_client, access_of
 from support.migration import aaq_objects as aaq
 from support.migration.aaq_world import PROGRAMS, gates_of, is_pod_of, was_locked
@@ -181,7 +180,7 @@ async def put(client: KubeClient, body: Raw) -> bytes | None:
 
 async def install_aaq(client: KubeClient) -> Raw:
     """The definitions, the AAQ object that owns them, and AAQ's operator; returns the owner."""
-    for definition in CRDS:
+    for definition in DEFINITIONS:
         if not definition["metadata"]["name"].endswith(".bursar.io"):
             await put(client, definition)
     await client.create(NAMESPACES, {"metadata": {"name": HOME}})
@@ -193,11 +192,11 @@ async def install_aaq(client: KubeClient) -> Raw:
             await asyncio.sleep(POLL_SECONDS)
     assert made is not None
     owner = aaq.owner_of(json.loads(made))
-    for definition in CRDS:
+    for definition in DEFINITIONS:
         name = definition["metadata"]["name"]
         if name.endswith(".aaq.kubevirt.io") and not name.startswith("aaqs."):
             body: Json = {"metadata": {"ownerReferences": [owner]}}
-            await client.patch(DEFINITIONS, Key("", name), Patch(kind=PatchKind.MERGE, body=body))
+            await client.patch(CRDS, Key("", name), Patch(kind=PatchKind.MERGE, body=body))
     for name in ("aaq-controller", "aaq-server"):
         await put(client, aaq.the_account(owner, name))
     config = {"metadata": {"name": "aaq-config", "namespace": HOME}}

@@ -25,11 +25,11 @@ def a_storage_pod(name="web", *, limit="", request="", volumes=(), **fields):
     )
 
 
-def a_pod_summary(name="web", writable=0, logs=0, volumes=None, ephemeral=None):
+def a_pod_summary(writable=0, logs=0, volumes=None, ephemeral=None):
     return PodSummary(
         namespace="shop",
-        name=name,
-        uid=f"uid-{name}",
+        name="web",
+        uid="uid-web",
         containers={"app": ContainerUse(writable=writable, logs=logs)},
         volumes=volumes or {},
         ephemeral=ephemeral,

@@ -14,9 +14,9 @@ from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from bursar.app.operator.names import OPERATOR
 from controlplane import ControlPlane
 from program import Program
+from support.install.printed import printed_objects
 from support.processes.command_line import COMMAND, Ran
 from support.processes.kubectl import kubectl, try_kubectl
-from support.quota.controller_processes import printed
 from support.until import until_sync
 
 Raw = dict[str, Any]
@@ -127,7 +127,7 @@ class RunningOperator:
 @contextmanager
 def running_operator(plane: ControlPlane, folder: Path) -> Iterator[RunningOperator]:
     """Installed by its own manifests; the process runs here instead of in a pod."""
-    written = list(yaml.safe_load_all(printed("operator", "--image", "bursar:test")))
+    written = printed_objects("operator", "--image", "bursar:test")
     others = [each for each in written if each["kind"] != "Deployment"]
     kubectl(plane, "apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(others))
     kubectl(plane, "wait", "--for=condition=Established", "crd/aaqs.aaq.kubevirt.io")

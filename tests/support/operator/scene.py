@@ -8,9 +8,18 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import CRDS, EVENTS, NAMESPACES, PRIORITY_CLASSES, Kind
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import (
+    CRDS,
+    DEPLOYMENTS,
+    EVENTS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.cluster.ports import (
     Key,
     NotFoundError,
@@ -20,7 +29,7 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.names import CONTROLLER, WEBHOOK
 from bursar.app.operator.applied import SELECTOR
-from bursar.app.operator.kinds import DEPLOYMENTS, OWNED
+from bursar.app.operator.kinds import OWNED
 from bursar.app.operator.manifests import split_definitions
 from bursar.app.operator.operator import Operator
 from bursar.app.operator.rendering import Surroundings
@@ -82,6 +91,13 @@ class OperatorScene:
 
     # ------------------------------------------------------------------ what people do
 
+    async def deployed(self, **spec: Any) -> Operator:
+        """An operator that has made an installation, whose Deployments are ready."""
+        await self.create_aaq(**spec)
+        operator = self.start()
+        await self.deploy()
+        return operator
+
     async def create_aaq(
         self, name: str = "aaq", annotations: Raw | None = None, **spec: Any
     ) -> None:
@@ -98,9 +114,9 @@ class OperatorScene:
         patch = Patch(kind=PatchKind.MERGE, body=body)
         await self.cluster.patch(resource, key, patch, subresource=subresource)
 
-    async def gate_pod(self, name: str, *gates: str, namespace: str = "default") -> None:
-        body = pod_manifest(f"{namespace}/{name}", GATE, *gates)
-        await self.cluster.create(PODS, body, namespace=namespace)
+    async def gate_pod(self, name: str, *gates: str) -> None:
+        body = pod_manifest(name, GATE, *gates)
+        await self.cluster.create(PODS, body, namespace="default")
 
     # ------------------------------------------------------------------ what controllers do
 

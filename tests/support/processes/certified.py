@@ -21,18 +21,13 @@ from bursar.app.install.documents import granted
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
 from support.builders.manifests import pod_manifest
-from support.builders.reviews import a_pod, a_review
+from support.builders.reviews import a_review, raw_pod
 from support.cluster.access import a_client, access_of
 from support.http_peer import HttpPeer
+from support.install.printed import printed
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl
-from support.quota.controller_processes import (
-    HOME,
-    SHORT_TERMS,
-    Administrator,
-    Controllers,
-    printed,
-)
+from support.quota.controller_processes import HOME, SHORT_TERMS, Administrator, Controllers
 from support.until import POLL_SECONDS, until
 
 TLS, CA = Key(HOME, "bursar-tls"), Key(HOME, "bursar-ca")
@@ -170,7 +165,7 @@ def _a_resize(namespace: str) -> bytes:
         "creationTimestamp": "2026-01-01T00:00:00Z",
         "resourceVersion": "1",
     }
-    new, old = (a_pod(cpu=cpu, metadata=metadata) for cpu in ("2", "1"))
+    new, old = (raw_pod(cpu=cpu, metadata=metadata) for cpu in ("2", "1"))
     about = {"subResource": "resize", "namespace": namespace, "dryRun": True}
     return json.dumps(a_review("Pod", "UPDATE", new, old, **about)).encode()
 

@@ -6,6 +6,21 @@ from typing import Any
 
 from support.processes.command_line import run_bursar
 
+FULL_NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: only}
+status: {capacity: {cpu: "1", memory: 1Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: fills-it, namespace: somewhere}
+spec:
+  containers:
+  - {name: c, image: i, resources: {requests: {cpu: 950m}}}
+"""
+"""A node, and a pod that fills it."""
+
 
 def ended_state(*arguments: str, stdin: bytes = b"", **environment: str) -> dict:
     ran = run_bursar("up", *arguments, "-o", "json", stdin=stdin, **environment)

@@ -9,11 +9,11 @@ from pathlib import Path
 from certificates import Authority
 from controlplane import LOOPBACK, ControlPlane
 from program import Program, free_port
-from support.builders.reviews import a_pod, a_review, put_pair
+from support.builders.reviews import a_review, put_pair, raw_pod
 from support.http_peer import HttpPeer
 from support.processes.command_line import COMMAND
 
-REVIEW = json.dumps(a_review("Pod", "CREATE", a_pod())).encode()
+REVIEW = json.dumps(a_review("Pod", "CREATE", raw_pod())).encode()
 
 
 class Webhook:

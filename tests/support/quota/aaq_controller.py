@@ -14,8 +14,7 @@ from typing import Any
 from bursar.adapters.memory.manifests import load_manifests
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.store import MemoryCluster
-from bursar.app.cluster.events.document import EVENTS
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import EVENTS, NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, NotFoundError, Patch, PatchKind, Query, Resource
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources

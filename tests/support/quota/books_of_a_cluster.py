@@ -11,10 +11,9 @@ from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, PODS
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import (
     EVERYTHING,
@@ -294,11 +293,11 @@ class Scene:
         found = (json.loads(body)["metadata"] for body in page.items)
         return sorted(f"{each.get('namespace', '')}/{each['name']}" for each in found)
 
-    async def quota_status(self, name: str = "q") -> Raw:
-        return (await self.read(APPLICATION_QUOTAS, name, "blue")).get("status", {})
+    async def quota_status(self) -> Raw:
+        return (await self.read(APPLICATION_QUOTAS, "q", "blue")).get("status", {})
 
-    async def cluster_status(self, name: str = "wide") -> Raw:
-        return (await self.read(CLUSTER_QUOTAS, name)).get("status", {})
+    async def cluster_status(self) -> Raw:
+        return (await self.read(CLUSTER_QUOTAS, "wide")).get("status", {})
 
     def writes_to(self, resource: Resource) -> list[str]:
         return [verb for verb, written, _ in self.line.writes if written == resource]

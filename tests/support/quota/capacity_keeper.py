@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import NAMESPACES, NODES, PODS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.capacity.events import CapacityEvent, CapacityReason
 from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.capacity.watched_sources import capacity_sources
-from bursar.app.cluster.kinds import CONFIG_MAPS
+from bursar.app.cluster.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from bursar.app.cluster.observe_kinds import observe_pod_rows
 from bursar.app.cluster.ports import AlreadyExistsError, Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext

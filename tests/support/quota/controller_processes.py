@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bursar.adapters.kube.client import KubeClient
-from bursar.app.cluster.election.lease import LEASES
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import LEASES, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     ClusterError,
@@ -34,15 +32,15 @@ from bursar.app.cluster.ports import (
 )
 from bursar.app.names import CONTROLLER, GATING_ACTIVE, GATING_ANNOTATION
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.cli.install.manifests import manifests
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import GATING_LABEL
 from certificates import Authority, _draft, _write_key
 from controlplane import ControlPlane
 from program import Program
 from support.builders.manifests import pod_manifest
-from support.cluster.access import SERVICE_ACCOUNTS, a_client, access_of
+from support.cluster.access import a_client, access_of
 from support.cluster.control_plane import started_control_plane
+from support.install.printed import printed
 from support.processes.command_line import COMMAND
 from support.processes.kubectl import try_kubectl
 from support.until import POLL_SECONDS, until
@@ -69,13 +67,6 @@ def own_cluster(*, nodes: int = 0, features: Sequence[str] = ()) -> Iterator[Con
     with started_control_plane(nodes=nodes, features=features) as plane:
         install(plane)
         yield plane
-
-
-def printed(*arguments: str) -> str:
-    """What `bursar manifests` prints."""
-    ran = CliRunner().invoke(manifests, arguments, standalone_mode=False)
-    assert ran.exception is None, ran.exception
-    return ran.stdout
 
 
 def switch_gate_on(plane: ControlPlane, home: str = HOME) -> None:
@@ -232,7 +223,7 @@ class Administrator:
         await asyncio.gather(*(self.pod(Key(namespace, name), cpu=cpu, **spec) for name in names))
 
     async def pod(self, key: Key, *gates: str, cpu: str = "", **spec: object) -> Raw:
-        body = a_pod(key.name, *gates, cpu=cpu, **spec)
+        body = gated_pod(key.name, *gates, cpu=cpu, **spec)
         return json.loads(await self.client.create(PODS, body, namespace=key.namespace))
 
     async def read(self, resource: Resource, key: Key) -> Raw:
@@ -281,7 +272,7 @@ class Administrator:
             return ""
 
 
-def a_pod(name: str, *gates: str, cpu: str = "", **spec: object) -> Raw:
+def gated_pod(name: str, *gates: str, cpu: str = "", **spec: object) -> Raw:
     spec = {"schedulerName": "nobody", **spec}
     return pod_manifest(name, *(gates or (GATE,)), requests=f"cpu={cpu}" if cpu else "", **spec)
 

@@ -28,7 +28,8 @@ from controlplane import ControlPlane
 from program import Program
 from support.builders.manifests import pod_manifest
 from support.builders.pods import listed
-from support.processes.command_line import COMMAND, Ran, run_bursar
+from support.install.printed import printed_objects
+from support.processes.command_line import COMMAND, Ran
 from support.processes.kubectl import try_kubectl
 from support.processes.webhook import Webhook
 from support.until import until_sync
@@ -145,7 +146,7 @@ def a_system(plane: ControlPlane, folder: Path, *options: str) -> Iterator[Syste
     system.run("apply", "--server-side", "--force-conflicts", "-f", str(crd_folder()))
     names = [f"crd/{resource}" for resource in CUSTOM_KINDS]
     system.run("wait", "--for=condition=Established", "--timeout=120s", *names)
-    documents = [*_printed("rbac", "-n", home), *_admission(plane, webhook, home)]
+    documents = [*printed_objects("rbac", "-n", home), *_admission(plane, webhook, home)]
     written = yaml.safe_dump_all(documents)
     try:
         webhook.program.start()
@@ -188,28 +189,22 @@ def _controller(plane: ControlPlane, folder: Path, home: str, *options: str) -> 
     )
 
 
-def _printed(*arguments: str) -> list[Raw]:
-    ran = run_bursar("manifests", *arguments)
-    assert ran.code == 0, ran.err
-    return list(yaml.safe_load_all(ran.out))
-
-
 def _admission(plane: ControlPlane, webhook: Webhook, home: str) -> list[Raw]:
     """Policies gate pods, and webhooks judge quotas. On older servers webhooks do both."""
     arguments = ("--url", webhook.url, "--ca-bundle", str(webhook.authority.certificate))
-    found = _printed("webhooks", "-n", home, "--configuration-exists", *arguments)
+    found = printed_objects("webhooks", "-n", home, "--configuration-exists", *arguments)
     if plane.minor < MUTATING_POLICIES_SINCE:
         return found
     validating = next(each for each in found if each["kind"] == "ValidatingWebhookConfiguration")
     validating["webhooks"] = [hook for hook in validating["webhooks"] if hook["name"] in VALIDATORS]
-    return [*_printed("policies", "-n", home), validating]
+    return [*printed_objects("policies", "-n", home), validating]
 
 
 def is_in_force(place: "Place") -> set[str]:
     """What of the installation the API server has taken notice of."""
     trial = "?dryRun=All"
     request = place.system.request
-    _, pod = request("POST", place.path("pods") + trial, a_pod("probe"))
+    _, pod = request("POST", place.path("pods") + trial, idle_pod("probe"))
     quota = custom(ARQ, "probe", {"hard": {"illegalName": "1"}})
     code, _ = request("POST", place.path(ARQ) + trial, quota)
     gates = {"gates"} if pod.get("spec", {}).get("schedulingGates") else set()
@@ -219,7 +214,7 @@ def is_in_force(place: "Place") -> set[str]:
 # ------------------------------------------------------------------ what is in it
 
 
-def a_pod(name: str, requests: str = "", limits: str = "", **spec: object) -> Raw:
+def idle_pod(name: str, requests: str = "", limits: str = "", **spec: object) -> Raw:
     """A pod that no node can take, so that nothing happens to it but what the test does."""
     nowhere = {
         "nodeSelector": {"bursar-test/nowhere": "true"},
@@ -340,7 +335,7 @@ class Place:
     # -------------------------------------------------------------- pods
 
     def pod(self, name: str, requests: str = "", limits: str = "", **spec: object) -> None:
-        code, answer = self.try_create("pods", a_pod(name, requests, limits, **spec))
+        code, answer = self.try_create("pods", idle_pod(name, requests, limits, **spec))
         assert code == CREATED, answer
         assert gates_of(answer)[-1] == GATE
 

@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.informer.informer import InformerRules
-from bursar.app.cluster.kinds import NAMESPACES, PODS
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, PODS
 from bursar.app.cluster.ports import Key, Patch, PatchKind
 from bursar.app.cluster.time_limit import end
 from bursar.app.counting.feeds import Counting

@@ -21,7 +21,7 @@ from bursar.adapters.http1.request import JSON, HttpRequest
 from bursar.adapters.http1.response import Response
 from bursar.adapters.http1.route import Origin, Route, parse_origin
 from bursar.app.admission.pods import Denied, Granted, Reply, ResizeRequest, Unreachable
-from bursar.app.cluster.election.lease import LEASES
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.ports import ClusterError, Key, Reader
 from bursar.app.names import ADDRESS_ANNOTATION, CONTROLLER, RESIZES_PATH
 from bursar.wire.structs.body import UNREADABLE
@@ -30,9 +30,10 @@ from bursar.wire.structs.metadata import PartialObjectMetadata
 
 REQUEST_SECONDS: Final = 3.0
 ASK_SECONDS_MAX: Final = 8.0
-"""Less than the ten seconds that an API server waits for a webhook by default."""
+"""Timeout of a question to the leader, less than the default timeout of a webhook, ten seconds."""
 IN_FLIGHT_MAX: Final = 8
-"""Requests at a time; further ones wait. The leader accepts few connections of one address."""
+"""Maximum requests at a time; further ones wait. The leader accepts few connections of one
+address."""
 RESPONSE_BYTES_MAX: Final = 64 * 1024
 MESSAGE_LENGTH_MAX: Final = 2048
 
@@ -79,7 +80,7 @@ class _Leader:
 
 
 class LeaderClient:
-    """A `ReservationDesk`. Use it as a context manager.
+    """A `ResizeReservations` that asks the leader. Use it as a context manager.
 
     `find_authorities` returns the CA certificates (PEM) that sign the leader's certificate, as
     they are now; without it they are read from `authority_file`.

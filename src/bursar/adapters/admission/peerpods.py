@@ -1,7 +1,7 @@
 """The webhook of peer pods: reviews of new pods, on upstream's path.
 
-Every response has HTTP status 200, also a failure, which is told inside the review. Upstream's
-webhook does the same, and the API server shows only such a message to the pod's author.
+Every response has HTTP status 200; a failure is reported inside the review. Upstream's webhook does
+the same, and the API server shows the pod's author only messages from inside the review.
 """
 
 from collections import Counter, OrderedDict
@@ -43,7 +43,8 @@ CACHED_ANSWERS_MAX: Final = 512
 CACHE_KEY_BYTES_MAX: Final = 16 * 2**10
 """Largest pod, as far as it is decoded, that is cached. The cache stays below 40 MiB."""
 ANNOTATIONS_IGNORED_BYTES_MAX: Final = 128 * 2**10
-"""Largest review in which annotations that are not read cannot make the pod too large."""
+"""Largest review whose unread annotations are left out of the cache key: in a larger review, they
+could make the annotations of the pod too large for the record."""
 
 NOTHING_TO_DECODE: Final = "there is no content to decode"
 """Upstream's message for a review without an object."""

@@ -22,6 +22,7 @@ from bursar.app.admission.pods import (
 )
 from bursar.app.admission.policies import PolicyCheck
 from bursar.app.admission.quotas import QuotaCheck, QuotaWriting
+from bursar.app.cluster.kinds import RESIZE
 from bursar.app.counting.kinds import COUNTING_POLICIES
 from bursar.app.quota.kinds import GROUP
 from bursar.core.model.pod import Pod
@@ -41,7 +42,6 @@ from bursar.wire.structs.fields import FieldError
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
-RESIZE: Final = "resize"
 
 _QUOTA_KINDS: Final = {kind.value: kind for kind in (QuotaKind.NAMESPACED, QuotaKind.CLUSTER)}
 _PODS: Final = msgspec.json.Decoder(wire_pod.Pod)

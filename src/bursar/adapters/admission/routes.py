@@ -46,7 +46,7 @@ class Tracing:
         return self.clock.now().timestamp()
 
     def record_review(self, request: Request, end: str, began_s: float) -> None:
-        """The span belongs to the trace of the API server, if it sent one."""
+        """Record a span, in the trace of the API server if the request names one."""
         attributes: dict[str, str | int | bool] = {
             "url.path": request.path,
             "http.request.body.size": len(request.body),

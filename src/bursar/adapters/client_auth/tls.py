@@ -151,7 +151,10 @@ class ClientTls:
         return self._settings.authority
 
     def with_authority(self, authority: Pem, *, is_insecure: bool) -> "ClientTls":
-        """The same client certificate, for a server of another authority. Raises `ConfigError`."""
+        """TLS with the same client certificate, for a server that another authority has signed.
+
+        Raises `ConfigError`.
+        """
         settings = replace(self._settings, authority=authority, is_insecure=is_insecure)
         return ClientTls(settings, clock=self._clock, source=self._source)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from bursar.adapters.disk.folder import Room
+from bursar.adapters.disk.budgets import Budget
 
 NAMES_MAX: Final = 100_000
 """Names of such files that are remembered of one volume."""
@@ -12,8 +12,8 @@ NAMES_MAX: Final = 100_000
 class LinkedFiles:
     """The inodes with several names of one volume: how many names are known, and the blocks."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._known: dict[int, list[int]] = {}
         self._names = 0
         self.blocks = 0
@@ -26,14 +26,14 @@ class LinkedFiles:
 
         `spare` of the known names will be dropped, because their folder is listed again.
         """
-        if self._names - spare >= NAMES_MAX or not self._room.has_more(spare):
+        if self._names - spare >= NAMES_MAX or not self._budget.has_more(spare):
             return False
         known = self._known.setdefault(inode, [0, 0])
         known[0] += 1
         self.blocks += blocks - known[1]
         known[1] = blocks
         self._names += 1
-        self._room.used += 1
+        self._budget.used += 1
         return True
 
     def drop(self, inodes: Iterable[int]) -> None:
@@ -42,13 +42,13 @@ class LinkedFiles:
             known = self._known[inode]
             known[0] -= 1
             self._names -= 1
-            self._room.used -= 1
+            self._budget.used -= 1
             if not known[0]:
                 self.blocks -= known[1]
                 del self._known[inode]
 
     def forget(self) -> None:
-        """Give back the room of all names. The volume is not scanned any more."""
-        self._room.used -= self._names
+        """Return all names to the budget. The volume is not scanned any more."""
+        self._budget.used -= self._names
         self._known.clear()
         self._names = self.blocks = 0

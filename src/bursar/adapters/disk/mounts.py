@@ -51,12 +51,12 @@ def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
     number = Path(real).stat().st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     candidates = [each for each in mounts if each.device == device and _is_below(real, each.folder)]
-    # Of mounts on top of each other the last one counts.
+    # Of nested mount points, the deepest one counts.
     return max(candidates, key=lambda each: len(each.folder), default=None)
 
 
 def read_mounts() -> Sequence[Mount]:
-    """Raises `OSError`."""
+    """The mounts of this process. Raises `OSError`."""
     return parse_mounts(Path(MOUNTS).read_bytes())
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from bursar.adapters.disk.beneath import FOLDER
-from bursar.adapters.disk.folder import Rooms
+from bursar.adapters.disk.budgets import Budgets
 from bursar.adapters.disk.rounds import Rounds, TreeKey
 from bursar.adapters.disk.tree import BLOCK, FolderTree
 from bursar.app.storage.ports import DiskCounts, DiskError, DiskUse
@@ -45,7 +45,7 @@ class Counter(Protocol):
         """The size of a volume; None if it has to be scanned."""
 
     def forget_gone(self) -> int:
-        """Give back what volumes held that are gone; return how many there were."""
+        """Release what is kept for volumes that do not exist any more; return their number."""
 
 
 class NodeDisk:
@@ -57,13 +57,13 @@ class NodeDisk:
         *,
         round_s: float = 8.0,
         counter: Counter | None = None,
-        rooms: Rooms | None = None,
+        budgets: Budgets | None = None,
     ) -> None:
         self._places, self._round_s, self._counter = places, round_s, counter
         self._stop = threading.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._rounds = Rounds(self._stop)
-        self._rooms = rooms or Rooms()
+        self._budgets = budgets or Budgets()
         self._trees: dict[TreeKey, FolderTree] = {}
         self._counted: set[TreeKey] = set()
         """Volumes that the counter measured in the last round."""
@@ -84,7 +84,7 @@ class NodeDisk:
             rounds=self._rounds_ended,
             looks=self._forgotten_looks + sum(tree.looks for tree in list(self._trees.values())),
             seconds=self._rounds.seconds,
-            folders=self._rooms.folders.used,
+            folders=self._budgets.folders.used,
             unfinished=self._rounds.unfinished,
         )
 
@@ -160,7 +160,7 @@ class NodeDisk:
             tree.forget()
         for key, path in volumes.items():
             if key not in self._trees:
-                self._trees[key] = FolderTree(path, rooms=self._rooms)
+                self._trees[key] = FolderTree(path, budgets=self._budgets)
 
     def _use(self, pod: StoragePod, volumes: Mapping[str, Measure]) -> DiskUse:
         folder = f"{self._places.logs}/{pod.namespace}_{pod.name}_{pod.uid}"

@@ -80,7 +80,7 @@ def _id_of(line: bytes) -> int | None:
 
 
 class ProjectFiles:
-    """Both files of one folder."""
+    """The files `projects` and `projid` of one folder, by default `/etc`."""
 
     def __init__(self, folder: str = "/etc") -> None:
         self._projects, self._names = Path(folder, "projects"), Path(folder, "projid")

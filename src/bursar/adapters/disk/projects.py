@@ -34,9 +34,9 @@ from bursar.core.storage.pod import StoragePod
 from bursar.core.storage.usage import Measure, Way
 
 ENTRIES_MAX: Final = 100_000
-"""Files that get a project id when their volume does. A larger volume is scanned."""
+"""Most files of a volume that gets a project id. A volume with more files is scanned."""
 PROBES_MAX: Final = 128
-"""Ids that are tried. An id can be in use without being in the files."""
+"""Most ids that are tried for a volume. An id can be in use without being in the files."""
 FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 MOUNTS_MAX: Final = 1_000
 
@@ -51,12 +51,12 @@ class QuotaCounter:
         needs_user_namespace: bool = True,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`report` receives why volumes are scanned that could be counted."""
+        """`report` gets the reason if a volume that could be counted has to be scanned."""
         self._files = files
         self._needs_user_namespace = needs_user_namespace
         self._report = report
         self._mounts: dict[int, Mount | None] = {}
-        """By device; None: without project quotas."""
+        """By device: a mount with project quotas, or None without them."""
         self._given_up: set[tuple[int, int]] = set()
         """Volumes, by device and inode, that could not be given an id."""
 
@@ -115,7 +115,7 @@ class QuotaCounter:
     # -------------------------------------------------------------- project ids
 
     def _project(self, volume: int, path: str, mount: Mount) -> int:
-        """The volume's own project id; 0 if it has none, and gets none."""
+        """The volume's own project id, assigned if necessary; 0 if it cannot have one."""
         project = project_of(volume)
         with _opened(str(Path(path).parent)) as parent:
             inherited = project_of(parent)
@@ -138,7 +138,8 @@ class QuotaCounter:
     def _assign(self, files: ProjectFiles, volume: int, path: str, mount: Mount) -> int:
         with files.locked() as found:
             project = self._free_id(found, volume, mount)
-            # In the files first: no other program may take the id while files get it.
+            # The id is written to the project files first, so that no other program takes it while
+            # the files of the volume get it.
             files.write(found.with_project(project, path))
         try:
             _give(volume, project)

@@ -95,7 +95,8 @@ class Rounds:
             try:
                 for _ in running.steps:
                     if time.thread_time() >= until_s:
-                        # Its volumes take turns, so that a large one does not hide a small one.
+                        # The volumes of a pod take turns, so that a large one does not delay a
+                        # small one.
                         pod.rotate(-1)
                         return
             except OSError as error:

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.adapters.disk.beneath import FOLDER, MISSING, open_beneath
-from bursar.adapters.disk.folder import Folder, Listing, Rooms
+from bursar.adapters.disk.budgets import Budgets
+from bursar.adapters.disk.folder import Folder, Listing
 from bursar.adapters.disk.links import LinkedFiles
 from bursar.core.storage.usage import Measure, Way
 
@@ -63,12 +64,12 @@ class FolderTree:
         path: str,
         limits: ScanLimits = DEFAULT_LIMITS,
         *,
-        rooms: Rooms | None = None,
+        budgets: Budgets | None = None,
         open_folder: Callable[[int, str], int] = open_beneath,
     ) -> None:
         self.path = path
         self._limits = limits
-        self._rooms = rooms or Rooms()
+        self._budgets = budgets or Budgets()
         self._open_folder = open_folder
         self._root = -1
         """Descriptor of the volume, open only during a scan."""
@@ -78,7 +79,7 @@ class FolderTree:
         """All folders, the one that was scanned longest ago first."""
         self._with_hot: set[Folder] = set()
         self._blocks = self._entries = self._hot = 0
-        self._links = LinkedFiles(self._rooms.names)
+        self._links = LinkedFiles(self._budgets.names)
         self._problems: Counter[str] = Counter()
         self._last_ms: int | None = None
         """When the last whole scan began; None before the end of the first."""
@@ -110,9 +111,9 @@ class FolderTree:
         )
 
     def forget(self) -> None:
-        """Give back the room of all that is remembered. The tree is not used any more."""
-        self._rooms.folders.used -= len(self._turn)
-        self._rooms.hot.used -= self._hot
+        """Return all that is kept to the budgets. Do not use the tree any more."""
+        self._budgets.folders.used -= len(self._turn)
+        self._budgets.hot.used -= self._hot
         self._links.forget()
         self._turn.clear()
 
@@ -225,7 +226,7 @@ class FolderTree:
             try:
                 found = os.stat(name, dir_fd=opened, follow_symlinks=False)
             except OSError:
-                # It was deleted, so its folder has another stamp and is scanned again.
+                # The file was deleted, so its folder has another stamp and is scanned again.
                 continue
             if found.st_nlink > 1 or stat.S_ISDIR(found.st_mode):
                 folder.is_racy = True
@@ -236,7 +237,7 @@ class FolderTree:
             if found.st_ctime_ns < quiet_ns:
                 del hot[name]
                 self._hot -= 1
-                self._rooms.hot.used -= 1
+                self._budgets.hot.used -= 1
         if not hot:
             folder.hot = None
             self._with_hot.discard(folder)
@@ -265,7 +266,7 @@ class FolderTree:
             return
         listing: Listing | None = None
         try:
-            # Before the files: a change during the scan gives the folder another stamp.
+            # Read the stamp before the files: a change during the scan makes it another one.
             before = os.fstat(opened)
             listing = Listing(blocks=before.st_blocks)
             yield from self._list(opened, listing, folder)
@@ -284,12 +285,12 @@ class FolderTree:
 
     def _list(self, opened: int, listing: Listing, folder: Folder) -> Iterator[None]:
         # The loop runs once for every file of a node: what it needs is in local variables.
-        hot_ns, room = (
+        hot_ns, entries_max = (
             time.time_ns() - self._limits.hot_ns,
             self._limits.entries_max - self._entries + folder.entries,
         )
         replaced = len(folder.hot or ())
-        hot_max, hot_room = self._limits.hot_max - self._hot + replaced, self._rooms.hot
+        hot_max, hot_budget = self._limits.hot_max - self._hot + replaced, self._budgets.hot
         device, hot, step = self._device, listing.hot, self._limits.step
         seen = blocks = plain = 0
         with os.scandir(opened) as entries:
@@ -297,13 +298,13 @@ class FolderTree:
                 seen += 1
                 if not seen % step:
                     yield
-                    if seen > room:
+                    if seen > entries_max:
                         listing.problem = TOO_MANY_ENTRIES
                         break
                 try:
                     found = entry.stat(follow_symlinks=False)
                 except OSError:
-                    # It was deleted meanwhile, so the folder has another stamp.
+                    # The entry was deleted meanwhile, so the folder has another stamp.
                     continue
                 if found.st_dev != device:
                     continue
@@ -316,22 +317,22 @@ class FolderTree:
                     plain += 1
                     blocks += found.st_blocks
                     is_hot = found.st_ctime_ns > hot_ns
-                    if is_hot and len(hot) < hot_max and hot_room.has_more(replaced):
-                        # A name that is listed twice takes room once.
-                        hot_room.used += entry.name not in hot
+                    if is_hot and len(hot) < hot_max and hot_budget.has_more(replaced):
+                        # A name that is listed twice counts once.
+                        hot_budget.used += entry.name not in hot
                         hot[entry.name] = found.st_blocks
         listing.blocks += blocks
         listing.entries += plain
         self.looks += seen
 
     def _list_folder(self, listing: Listing, folder: Folder, name: str, inode: int) -> None:
-        """Note a folder. A new one takes its room at once: a listing may pause for long."""
+        """Note a folder. A new one is in the budget at once: a listing may pause for long."""
         if name not in listing.folders and name not in (folder.children or {}):
-            room, known = self._rooms.folders, len(self._turn) + listing.new_folders
-            if known >= self._limits.folders_max or not room.has_more():
+            budget, known = self._budgets.folders, len(self._turn) + listing.new_folders
+            if known >= self._limits.folders_max or not budget.has_more():
                 listing.problem = TOO_MANY_FOLDERS
                 return
-            room.used += 1
+            budget.used += 1
             listing.new_folders += 1
         listing.folders[name] = inode
 
@@ -342,10 +343,10 @@ class FolderTree:
             listing.problem = TOO_MANY_NAMES
 
     def _give_back(self, listing: Listing) -> None:
-        """Give back the room of a listing that is not taken."""
+        """Return to the budgets what a listing holds that is not taken."""
         self._links.drop(listing.links)
-        self._rooms.folders.used -= listing.new_folders
-        self._rooms.hot.used -= len(listing.hot)
+        self._budgets.folders.used -= listing.new_folders
+        self._budgets.hot.used -= len(listing.hot)
 
     def _take(self, folder: Folder, listing: Listing, dirty: list[Folder]) -> None:
         """Replace what is remembered of a folder by what was found in it."""
@@ -354,8 +355,8 @@ class FolderTree:
         self._blocks += listing.blocks - folder.blocks
         self._entries += listing.entries - folder.entries
         self._hot += len(listing.hot) - len(folder.hot or ())
-        self._rooms.hot.used -= len(folder.hot or ())
-        self._rooms.folders.used -= listing.new_folders
+        self._budgets.hot.used -= len(folder.hot or ())
+        self._budgets.folders.used -= listing.new_folders
         folder.blocks, folder.entries = listing.blocks, listing.entries
         folder.hot, folder.is_racy = listing.hot or None, listing.is_racy
         if listing.hot:
@@ -376,7 +377,7 @@ class FolderTree:
     def _add_folder(self, name: str, parent: Folder | None, inode: int) -> Folder:
         folder = Folder(name, parent, inode)
         self._turn[folder] = None
-        self._rooms.folders.used += 1
+        self._budgets.folders.used += 1
         return folder
 
     def _move_last(self, folder: Folder, now_ms: int) -> None:
@@ -400,11 +401,11 @@ class FolderTree:
             self._blocks -= each.blocks
             self._entries -= each.entries
             self._hot -= len(each.hot or ())
-            self._rooms.hot.used -= len(each.hot or ())
+            self._budgets.hot.used -= len(each.hot or ())
             self._set_problem(each, "")
             self._with_hot.discard(each)
             del self._turn[each]
-            self._rooms.folders.used -= 1
+            self._budgets.folders.used -= 1
             each.is_gone, each.children = True, None
 
 

@@ -15,7 +15,8 @@ from bursar.adapters.serving.probes import probe_routes, readiness
 from bursar.app.extender.binding import BindResult
 from bursar.app.extender.extender import NotLeadingError
 from bursar.app.extender.names import URL_PATH
-from bursar.core.pools.refusal import PoolReason, PoolRefusal, explain
+from bursar.core.pools.refusal import PoolReason, PoolRefusal
+from bursar.core.quota.refusal import explanation
 from bursar.wire.extender import (
     BindRequest,
     PreemptRequest,
@@ -134,7 +135,7 @@ class _Filter:
             text = PoolRefusal(reason=PoolReason.NOT_LEADING, detail=str(error)).message()
             return encode_filter_error(text), ERROR
         if refusals:
-            return encode_refusal(request, explain(refusals)), REFUSED
+            return encode_refusal(request, explanation(refusals)), REFUSED
         return encode_pass(request), ALLOWED
 
 

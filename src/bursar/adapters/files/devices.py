@@ -15,13 +15,12 @@ from bursar.core.devices.inventory import Inventory
 from bursar.core.devices.pod import DevicePod
 from bursar.core.devices.rows import ClaimDevice
 from bursar.core.devices.source import Source
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.wire.devices.inventory import decode_device_object
 from bursar.wire.devices.pod import DevicePodDecoder
 from bursar.wire.devices.resource_claim import decode_resource_claim
 from bursar.wire.structs.fields import printable
 
-DEFAULT_NAMESPACE: Final = "default"
-"""The namespace of an object whose manifest names none, as with kubectl."""
 PROBLEM_LENGTH_MAX: Final = 512
 DECODED_KINDS: Final = {(each.api_version, each.kind) for each in (PODS, DEVICES, *RESOURCE_CLAIMS)}
 
@@ -83,7 +82,7 @@ class _Found:
 
     def evidence(self) -> Evidence:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(self.skipped.items()))
-        skipped = [f"passed over: {counts}"] if counts else []
+        skipped = [f"skipped: {counts}"] if counts else []
         return Evidence(
             pods=self.pods,
             inventories=self.inventories,

@@ -1,7 +1,7 @@
-"""What `kubectl kustomize` makes of a folder, for `-k`.
+"""Build the kustomization of `-k` with the user's own kubectl or kustomize.
 
-Bursar does not build kustomizations itself: the kubectl or kustomize of the user is asked, so
-that the answer is the one that `kubectl apply -k` would send.
+Bursar does not build kustomizations itself, so that the manifests are those that
+`kubectl apply -k` would send.
 """
 
 import shutil

@@ -50,7 +50,7 @@ T = TypeVar("T")
 _NAME_LENGTH_MAX: Final = 1024
 _PROBLEM_LENGTH_MAX: Final = 512
 _CHUNKS_KEPT: Final = 16
-"""Templates are small; in a large file they are not looked for."""
+"""Chunks at the start of a source that are searched for markers of a template."""
 _RENDER_FIRST: Final = (
     "it looks like a Helm template: render it first, as in: helm template CHART | bursar ... -f -"
 )
@@ -113,7 +113,10 @@ def read_objects_as_written(
 def read_exact_objects(
     paths: Sequence[str], stdin: BinaryIO, *, is_recursive: bool = False
 ) -> tuple[tuple[dict[str, Value], Origin], ...]:
-    """The same objects, with every number as it was written. Raises `ManifestError`."""
+    """All objects, with every number as it was written. Raises `ManifestError`.
+
+    Apart from numbers, they are those of `read_objects_as_written`.
+    """
     written = _read_all(paths, stdin, is_recursive=is_recursive).written
     return tuple((entry.value, _origin(name, entry)) for name, entry in written)
 

@@ -72,7 +72,7 @@ def _extension(path: str) -> str:
 
 
 def _is_file(path: str) -> bool:
-    """False for a link that leads nowhere."""
+    """Whether the path is a regular file; false for a link to a missing file."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - see above
     except OSError as error:

@@ -15,12 +15,12 @@ from bursar.adapters.http1.transport_memory import InputBuffer
 KEEPALIVE_SECONDS: Final = 15
 """How long an idle connection is kept. The API server closes it after 90 s; we must be first."""
 IDLE_MAX: Final = 4
-"""How many idle connections of a route are kept for so long. Each costs about 55 kB."""
+"""How many idle connections of a route are kept for `KEEPALIVE_SECONDS`. Each costs about 55 kB."""
 OPENING_MAX: Final = 4
 """How many connections of a route are opened at a time. In a burst of short requests, most of
 those that wait for their turn find that a connection has become idle."""
 SURPLUS_SECONDS: Final = 2
-"""How long further ones are kept: they were opened for a burst, which may not be over."""
+"""How long idle connections beyond `IDLE_MAX` are kept, in case a burst of requests goes on."""
 
 
 class HttpClient:
@@ -43,7 +43,7 @@ class HttpClient:
         self._open: set[Connection] = set()
         self._idle: dict[Route, dict[Connection, asyncio.TimerHandle]] = {}
         self._turns: WeakValueDictionary[Route, asyncio.Semaphore] = WeakValueDictionary()
-        """For as long as a connection of the route is being opened."""
+        """By route: limits the connections that are being opened. Kept only while one is opened."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -18,9 +18,9 @@ from bursar.adapters.client_auth.tls import ClientTls, Pem, TlsSettings
 from bursar.adapters.kube.address import parse_server
 from bursar.adapters.kube.proxy import find_proxy
 from bursar.app.cluster.ports import Clock
+from bursar.app.names import SERVICE_ACCOUNT_FOLDER
 
 IN_CLUSTER: Final = "in-cluster"
-SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,11 @@ from bursar.adapters.kube.token_review import (
     Lane,
     User,
 )
-from bursar.app.cluster.ports import BusyError, Clock, Json, Resource, UnavailableError, Writer
+from bursar.app.cluster.kinds import ACCESS_REVIEWS
+from bursar.app.cluster.ports import BusyError, Clock, Json, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
 from bursar.wire.structs.body import UNREADABLE
 
-ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False
-)
 ALLOWED_SECONDS: Final = 60.0
 DENIED_SECONDS: Final = 10.0
 """Shorter than `ALLOWED_SECONDS`: the role may be bound now."""
@@ -53,7 +51,7 @@ class PathAccess:
         self._lane = Lane(REVIEWS_MAX, PLACES_MAX, PLACES_PER_ADDRESS_MAX)
 
     async def problem_of(self, user: User, address: str = "") -> str:
-        """Why the user may not read the path from an address; empty if he may.
+        """Why the user may not read the path from an address; empty if the user may.
 
         Raises `ClusterError`: `BusyError` if too many users are being reviewed.
         """
@@ -72,7 +70,7 @@ class PathAccess:
             return await within(self._clock, REVIEW_SECONDS, self._review(user))
         except TimeoutError:
             raise UnavailableError(
-                f"the API server did not tell within {REVIEW_SECONDS:g} s what the user may do"
+                f"the API server did not answer an access review within {REVIEW_SECONDS:g} s"
             ) from None
         finally:
             self._lane.leave(address)

@@ -43,7 +43,7 @@ from bursar.wire.cluster.status import EnvelopeError, decode_list
 DEFAULT_LIMITS: Final = Limits()
 VERSION_PATH: Final = "/version"
 VERSIONS: Final = Resource("", "", "version", "Info", is_namespaced=False)
-"""What errors call the answer of `VERSION_PATH`, which is no API object."""
+"""Stands in errors for the response of `VERSION_PATH`, which is no API object."""
 IDLE_SECONDS: Final = 90.0
 """Longest silence of a watch. Bookmarks arrive about every minute, so it is dead after this."""
 WATCH_SECONDS_MIN: Final = 300
@@ -146,7 +146,8 @@ class KubeClient:
     ) -> Page:
         """List objects at one resourceVersion, not older than the request for the first page.
 
-        Raises `ExpiredError` if the resourceVersion of a later page is compacted.
+        Raises `ExpiredError` if the resourceVersion of a later page is compacted, and
+        `TooLargeError` for a page over `Limits.page_bytes_max`.
         """
         # Without a resourceVersion the API server answers with its newest state; a continue
         # token holds its resourceVersion.
@@ -165,6 +166,7 @@ class KubeClient:
                 seconds=self._limits.list_seconds,
                 is_idempotent=True,
                 accepts_gzip=self._limits.is_gzip_accepted,
+                bytes_max=self._limits.page_bytes_max if limit else None,
             )
         )
         try:

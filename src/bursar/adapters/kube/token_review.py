@@ -15,13 +15,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from bursar.app.cluster.ports import BusyError, Clock, Resource, UnavailableError, Writer
+from bursar.app.cluster.kinds import TOKEN_REVIEWS
+from bursar.app.cluster.ports import BusyError, Clock, UnavailableError, Writer
 from bursar.app.cluster.time_limit import within
 from bursar.wire.structs.body import UNREADABLE
 
-TOKEN_REVIEWS: Final = Resource(
-    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False
-)
 KNOWN_SECONDS: Final = 60.0
 UNKNOWN_SECONDS: Final = 5.0
 """Shorter than `KNOWN_SECONDS`: a refused token may become valid."""
@@ -42,7 +40,7 @@ PLACES_PER_ADDRESS_MAX: Final = 2
 
 
 class User(msgspec.Struct, frozen=True):
-    """A user as the API server knows him."""
+    """A user as a TokenReview describes it."""
 
     username: str = ""
     uid: str = ""
@@ -157,7 +155,7 @@ class TokenReviewer:
             user = await within(self._clock, REVIEW_SECONDS, self._review(lane, token))
         except TimeoutError:
             raise UnavailableError(
-                f"the API server did not tell within {REVIEW_SECONDS:g} s whose token it is"
+                f"the API server did not answer a token review within {REVIEW_SECONDS:g} s"
             ) from None
         self._remember(digest, user)
         return user

@@ -33,6 +33,7 @@ from bursar.app.cluster.ports import (
     BusyError,
     Clock,
     ClusterError,
+    TooLargeError,
     UnauthorizedError,
     UnavailableError,
     UnreachableError,
@@ -87,6 +88,8 @@ class Limits:
     """Upper end of the first random back-off; it doubles with each attempt."""
     answer_bytes_max: int = 512 * 2**20
     """Largest response accepted. A list of 50,000 pods without pages is about that."""
+    page_bytes_max: int = 32 * 2**20
+    """Largest page of a list accepted. Five hundred usual pods are about 5 MiB."""
     line_bytes_max: int = 8 * 2**20
     """Longest watch event accepted. By default the API server stores objects up to 1.5 MiB."""
     is_gzip_accepted: bool = False
@@ -104,6 +107,8 @@ class Request:
     content_type: str = JSON
     is_idempotent: bool = False
     accepts_gzip: bool = False
+    bytes_max: int | None = None
+    """Largest response accepted; None: `Limits.answer_bytes_max`."""
     send_by: float | None = None
     """Latest time to send it, on the monotonic clock; `Limits.send_seconds_max` holds as well."""
 
@@ -194,7 +199,7 @@ class Transport:
                 response = await self._send(request, headers, asked_at)
                 try:
                     await self._require_success(response, request, slot)
-                    body = await self._body(response, request.subject)
+                    body = await self._body(response, request)
                 finally:
                     # The connection of a complete response is kept; any other is closed.
                     response.close()
@@ -290,11 +295,12 @@ class Transport:
             is_audited="audit-id" in response.headers,
         )
 
-    async def _body(self, response: Response, subject: Subject) -> bytes:
-        bytes_max = self._limits.answer_bytes_max
+    async def _body(self, response: Response, request: Request) -> bytes:
+        bytes_max = request.bytes_max or self._limits.answer_bytes_max
         body = await read_body(response, bytes_max)
         if len(body) > bytes_max:
-            raise subject.unavailable(f"the answer is larger than {bytes_max} bytes")
+            problem = f"the answer is larger than {bytes_max} bytes"
+            raise request.subject.fault(TooLargeError, problem)
         return body
 
 

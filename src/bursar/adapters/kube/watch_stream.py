@@ -90,5 +90,5 @@ def event_of_line(line: bytes, subject: Subject) -> WatchEvent:
 def _error_of_event(body: bytes, subject: Subject) -> Exception:
     status = find_status(body)
     if status is None:
-        return subject.unavailable("the watch ended with an error that explains nothing")
+        return subject.unavailable("the watch ended with an error without a message")
     return error_of_status(subject, status)

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
-from bursar.adapters.memory.kinds import CRDS, NAMESPACES, NODES, PRIORITY_CLASSES, SECRETS, Kind
-from bursar.adapters.memory.objects.metadata import timestamp
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import CRDS, NAMESPACES, NODES, PRIORITY_CLASSES, SECRETS
 from bursar.app.cluster.ports import Resource
+from bursar.core.model.namespace import NAME_LABEL
+from bursar.wire.structs.fields import timestamp
 
-NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 SYSTEM_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 UNDELETABLE_NAMESPACES: Final = frozenset({"default", "kube-public", "kube-system"})
 SYSTEM_PRIORITIES: Final = {
@@ -31,7 +32,7 @@ def changed(kind: Kind, body: JsonObject) -> JsonObject:
 
 def _namespace(body: JsonObject, _now: datetime) -> JsonObject:
     metadata = dict(body["metadata"])
-    metadata["labels"] = {**metadata.get("labels", {}), NAMESPACE_NAME_LABEL: metadata["name"]}
+    metadata["labels"] = {**metadata.get("labels", {}), NAME_LABEL: metadata["name"]}
     return {
         **body,
         "metadata": metadata,

@@ -11,6 +11,27 @@ from typing import Any, Final
 
 from bursar.adapters.memory import errors
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import (
+    CONFIG_MAPS,
+    CRDS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    EVENTS,
+    JOBS,
+    LEASES,
+    LIMIT_RANGES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    REPLICA_SETS,
+    RESOURCE_QUOTAS,
+    RUNTIME_CLASSES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    STATEFUL_SETS,
+)
 from bursar.app.cluster.ports import Resource
 
 COMMON_FIELDS: Final = ("metadata.name", "metadata.namespace")
@@ -49,42 +70,6 @@ class Kind:
         """The key under which the objects are stored, without the API version."""
         return str(self.resource)
 
-
-def _core(plural: str, kind: str, *, is_namespaced: bool = True) -> Resource:
-    return Resource("", "v1", plural, kind, is_namespaced)
-
-
-NAMESPACES: Final = _core("namespaces", "Namespace", is_namespaced=False)
-PODS: Final = _core("pods", "Pod")
-NODES: Final = _core("nodes", "Node", is_namespaced=False)
-RESOURCE_QUOTAS: Final = _core("resourcequotas", "ResourceQuota")
-LIMIT_RANGES: Final = _core("limitranges", "LimitRange")
-CONFIG_MAPS: Final = _core("configmaps", "ConfigMap")
-SECRETS: Final = _core("secrets", "Secret")
-SERVICE_ACCOUNTS: Final = _core("serviceaccounts", "ServiceAccount")
-BINDINGS: Final = _core("bindings", "Binding")
-"""Bindings can only be created. A binding assigns a pod to a node and is not stored."""
-EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
-LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-PRIORITY_CLASSES: Final = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
-RUNTIME_CLASSES: Final = Resource(
-    "node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False
-)
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
-REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
-STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
-DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
-JOBS: Final = Resource("batch", "v1", "jobs", "Job")
-CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", "CronJob")
-CRDS: Final = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    is_namespaced=False,
-)
 
 _POD_FIELDS: Final = (
     *COMMON_FIELDS,

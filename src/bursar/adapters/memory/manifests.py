@@ -8,14 +8,15 @@ names it.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_kind
+from bursar.adapters.memory.kinds import Kind, Kinds, custom_kind
 from bursar.adapters.memory.objects.patches import JsonObject, copied
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import CRDS, NAMESPACES
 from bursar.app.cluster.ports import ForbiddenError, Json
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.wire.peerpods.catalogue import API_VERSION, KIND
 from bursar.wire.structs.fields import quoted
 
-DEFAULT_NAMESPACE: Final = "default"
 _FIRST: Final = (
     "CustomResourceDefinition",
     "Namespace",

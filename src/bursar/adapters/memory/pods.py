@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from bursar.adapters.memory import errors
-from bursar.adapters.memory.kinds import NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES
 from bursar.app.cluster.ports import Key, Resource
 from bursar.core.model.defaulting import with_defaults
 from bursar.core.model.demand import INCOMING, pod_requests
@@ -27,7 +26,7 @@ from bursar.core.model.validation.resize import validate_resize
 from bursar.core.placement.message import GATED_MESSAGE, GATED_REASON
 from bursar.wire.model import node as wire_node
 from bursar.wire.model import pod as wire_pod
-from bursar.wire.structs.fields import FieldError
+from bursar.wire.structs.fields import FieldError, timestamp
 from bursar.wire.structs.shape import shaped
 
 _GRACE_SECONDS: Final = 30

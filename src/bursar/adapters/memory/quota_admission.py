@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import NAMESPACES, PODS
 from bursar.adapters.memory.objects.patches import JsonObject, json_patched
 from bursar.app.admission.pods import Installation, judge_creation, queue_is_full
+from bursar.app.cluster.kinds import NAMESPACES, PODS, RESIZE
 from bursar.app.cluster.ports import Json, Key, NotFoundError, Reader, UnavailableError
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.pod_row import PodRow
@@ -20,7 +20,6 @@ from bursar.core.quota.growth.promises import GrowthRefusals
 from bursar.core.quota.refusal import explanation
 from bursar.core.quota.targeting import Targeting
 
-RESIZE = "resize"
 _ALLOWED = Admitted()
 
 
@@ -38,8 +37,8 @@ class FullQueues(Protocol):
     """The namespaces in which no more pods may wait."""
 
     @property
-    def most(self) -> int:
-        """Pods of one namespace that may wait."""
+    def pods_max(self) -> int:
+        """Maximum number of waiting pods of one namespace."""
 
     @property
     def names(self) -> frozenset[str]: ...
@@ -68,7 +67,7 @@ class QuotaAdmission:
             return _ALLOWED
         full = self.find_full_queues()
         if full is not None and request.key.namespace in full.names:
-            return Refused(message=queue_is_full(request.key.namespace, str(full.most)))
+            return Refused(message=queue_is_full(request.key.namespace, str(full.pods_max)))
         spec = pod.get("spec") or {}
         gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
         decision = judge_creation(

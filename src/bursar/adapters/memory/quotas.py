@@ -8,8 +8,8 @@ import json
 
 from bursar.adapters.memory import errors
 from bursar.adapters.memory.admission import Admitted, Refused, Request
-from bursar.adapters.memory.kinds import RESOURCE_QUOTAS
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Key
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
 from bursar.core.model.problem import Problem

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import CRDS
 from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.bad_input import BadInputError
+from bursar.app.cluster.kinds import CRDS
 
 FORMAT: Final = "bursar-cluster"
 VERSION: Final = 1
@@ -105,11 +105,11 @@ def load(cluster: MemoryCluster, path: Path) -> None:
     header = _header(path, first)
     saved = [_saved(path, number, line) for number, line in enumerate(rest.splitlines(), start=2)]
     if header.digest not in {"", hashlib.sha256(rest).hexdigest()}:
-        raise SavedStateError(f"{path}: damaged: it is not what was once saved")
+        raise SavedStateError(f"{path}: damaged: the content differs from what was saved")
     try:
         cluster.restart_from(header.revision, [(each.resource, each.object) for each in saved])
     except KeyError as error:
-        raise SavedStateError(f"{path}: nothing is known of {error}") from None
+        raise SavedStateError(f"{path}: unknown resource {error}") from None
 
 
 def _read(path: Path) -> bytes:

@@ -33,7 +33,7 @@ from typing import Final
 
 from bursar.adapters.memory import defaults, errors, pods, writes
 from bursar.adapters.memory.admission import Admission, Operation, Request, admitted
-from bursar.adapters.memory.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES, Kind
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects import apply, metadata
 from bursar.adapters.memory.objects.garbage_collection import GarbageCollector
 from bursar.adapters.memory.objects.history import Stored, encoded
@@ -41,6 +41,7 @@ from bursar.adapters.memory.objects.objects import HISTORY_MAX, Objects
 from bursar.adapters.memory.objects.patches import JsonObject
 from bursar.adapters.memory.objects.selection import Selection, parse_query
 from bursar.adapters.memory.watches import Stream, Switch, WatchLimits
+from bursar.app.cluster.kinds import BINDINGS, NAMESPACES, PODS, PRIORITY_CLASSES, RESIZE
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -243,7 +244,7 @@ class MemoryCluster:
         request = await admitted(self._mutating, request)
         assert request.new is not None
         new = writes.validated(target, old, request.new)
-        if target.subresource == writes.RESIZE:
+        if target.subresource == RESIZE:
             pods.require_node_for_resize(old, new, target.key, self.objects)
         if not is_applied:
             new = apply.disowned(target.kind, old, new)
@@ -302,7 +303,7 @@ class MemoryCluster:
     async def bind(
         self, pod: Key, uid: str, node: str, *, send_by: float, timeout_seconds: float
     ) -> None:
-        """Bind the pod of this uid; nothing is late here. Raises `ConflictError`."""
+        """Bind the pod of this uid. The time limits have no effect here. Raises `ConflictError`."""
         del send_by, timeout_seconds
         kind = self.objects.kinds.of(PODS)
         present = self.objects.get(kind, pod)

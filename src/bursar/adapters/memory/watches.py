@@ -9,14 +9,12 @@ do not count as lag; otherwise a consumer that fell behind could never catch up.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects.history import Change, Collection, Stored, encoded, stored_at
 from bursar.adapters.memory.objects.selection import Selection
 from bursar.app.cluster.ports import Clock, EventKind, UnavailableError, WatchEvent
-
-INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+from bursar.wire.cluster.status import INITIAL_EVENTS_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +102,10 @@ class Stream:
             await asyncio.wait({sleeper})
 
     def _seen(self, change: Change) -> WatchEvent | None:
-        """The event of a change; None if no selector matches. No longer matching is a deletion."""
+        """The event of a change; None if the watch does not select the object.
+
+        An object that no longer matches the selectors counts as deleted.
+        """
         if self.selection.namespace not in {"", change.key.namespace}:
             return None
         before, after = change.before, change.after

@@ -10,14 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from bursar.adapters.memory import defaults, errors, pods, quotas
-from bursar.adapters.memory.kinds import (
-    BINDINGS,
-    DEPLOYMENTS,
-    NAMESPACES,
-    PODS,
-    RESOURCE_QUOTAS,
-    Kind,
-)
+from bursar.adapters.memory.kinds import Kind
 from bursar.adapters.memory.objects import apply, metadata
 from bursar.adapters.memory.objects.objects import Objects
 from bursar.adapters.memory.objects.patches import (
@@ -27,11 +20,19 @@ from bursar.adapters.memory.objects.patches import (
     json_patched,
     merge_patched,
 )
+from bursar.app.cluster.kinds import (
+    BINDINGS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    RESIZE,
+    RESOURCE_QUOTAS,
+)
 from bursar.app.cluster.ports import Json, Key, Patch, PatchKind
 from bursar.core.model.problem import invalid, quoted
+from bursar.wire.structs.fields import timestamp
 
 STATUS: Final = "status"
-RESIZE: Final = "resize"
 _NAMES_TRIED: Final = 8
 
 
@@ -255,7 +256,7 @@ def _applied(target: Target, live: JsonObject, patch: Patch, now: datetime) -> J
         configuration(target, patch),
         apply.Manager(patch.field_manager, target.subresource),
         force=patch.is_forced,
-        now=metadata.timestamp(now),
+        now=timestamp(now),
     )
     if outcome.conflicts:
         raise errors.apply_conflict(target.kind.resource, target.key, outcome.conflicts)

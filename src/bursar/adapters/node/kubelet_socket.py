@@ -30,7 +30,7 @@ def full_name(version: Version, method: Method) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KubeletLimits:
+class SocketLimits:
     answer_bytes_max: int = 64 * 2**20
     """Maximum size of a response. Multus accepts 16 MiB."""
     call_s: float = 10.0
@@ -45,9 +45,9 @@ class KubeletLimits:
 class KubeletSocket:
     """A `Kubelet`. An async context manager; the socket need not exist yet."""
 
-    def __init__(self, path: str, *, limits: KubeletLimits | None = None) -> None:
+    def __init__(self, path: str, *, limits: SocketLimits | None = None) -> None:
         self._path = path
-        self._limits = limits or KubeletLimits()
+        self._limits = limits or SocketLimits()
         self._channel: grpc.aio.Channel | None = None
         self._calls: dict[tuple[Version, Method], _Call] = {}
 

@@ -13,7 +13,7 @@ FindUser: TypeAlias = Callable[[str, str], Awaitable[UserT | None]]
 """Returns the user of a token that came from an address; None for an invalid token. Raises
 `ClusterError`: `BusyError` if too many callers ask."""
 Judge: TypeAlias = Callable[[UserT, str], Awaitable[str]]
-"""Returns why the user may not send the request from an address; empty if he may. Raises
+"""Returns why the user may not send the request from an address; empty if the user may. Raises
 `ClusterError`: `BusyError` if too many callers ask."""
 
 _CHALLENGE: Final = ("WWW-Authenticate", "Bearer")

@@ -1,8 +1,8 @@
 """The bounds that all connections of a server share, and which client gives way at a bound.
 
-At a bound the server does not refuse the newcomer: it would shut out the kubelet's probes while
-another client holds all places. The address that holds the most gives way, so a client that takes
-very much shuts out itself.
+At a bound, the server does not refuse the new client: it would refuse the kubelet's probes while
+another client holds all places. Instead, the address that holds the most gives way, so a client
+that takes very much is itself refused.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from bursar.adapters.serving.limits import ServerLimits
 from bursar.app.log import Log
 
 REPORT_SECONDS: Final = 60.0
-"""How often refused clients are logged at most."""
+"""Shortest time between two log lines about refused clients."""
 
 LOG: Final = Log("serving")
 
@@ -136,10 +136,10 @@ class Bounds:
             is_more = victim is not connection
 
     def _largest_holder(self) -> Bounded | None:
-        """The largest holder that can give way, of the address that holds the most.
+        """The connection that gives way: the largest one of the address that holds the most bytes.
 
-        None if that address holds no more than an equal share: the bytes are those of requests of
-        others that are being answered. Only beyond the spare bytes it gives way all the same.
+        None if that address holds no more than an equal share and the spare bytes are not used up:
+        then requests of other addresses, which are being answered, hold the bytes.
         """
         by_address: Counter[str] = Counter()
         for each in self.connections:

@@ -260,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
             self._state.bounds.hold(self, held)
 
     def _next(self) -> None:
-        """Answer the next request, or wait for it."""
+        """Answer the next request, wait for it, or close the connection."""
         if self._task is not None or self._is_write_paused or self._transport is None:
             return
         if self._waiting:
@@ -283,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
             self._wait_in(Phase.IDLE, self._state.limits.idle_seconds)
 
     def _wait_in(self, phase: Phase, seconds: float) -> None:
-        """Input that does not change the phase must not extend the deadline."""
+        """Enter a phase and set its deadline. Within one phase, the deadline is not extended."""
         if self.phase is not phase:
             self.phase = phase
             self._expect(seconds)

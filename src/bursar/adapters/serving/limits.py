@@ -50,7 +50,7 @@ class ServerLimits:
     responses. A pod has 30 seconds to terminate by default."""
 
     def within_open_files(self) -> Self:
-        """The same limits, with no more connections than this process can open.
+        """These limits, with at most as many connections as this process can open.
 
         A server without a free file descriptor could not even accept the kubelet's probes.
         """

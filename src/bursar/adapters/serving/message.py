@@ -22,7 +22,7 @@ _BODILESS: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a connection."""
+    """The client of a connection."""
 
     address: str = ""
     """IP address of the client; empty if it is not known."""

@@ -6,9 +6,9 @@ from typing import Final
 
 from bursar.adapters.serving.connection import READY_PATH
 from bursar.adapters.serving.message import Guard, Request, Response, Route, Routes, fixed
+from bursar.app.names import METRICS_PATH
 
 HEALTH_PATH: Final = "/healthz"
-METRICS_PATH: Final = "/metrics"
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The Content-Type of Prometheus' text format."""
 
@@ -20,7 +20,7 @@ async def always_ready() -> Response:
 
 
 def readiness(problem: str) -> Response:
-    """Ready, or 503 with the problem as its text."""
+    """The response to a readiness probe: OK, or 503 with the problem as its text."""
     return Response(problem.encode(), HTTPStatus.SERVICE_UNAVAILABLE) if problem else OK
 
 
@@ -30,7 +30,7 @@ def probe_routes(
     *,
     metrics_guard: Guard | None,
 ) -> Routes:
-    """Probes answer any caller, because the kubelet has no credentials for them."""
+    """Routes for probes and metrics. Probes have no guard: the kubelet sends no credentials."""
 
     async def readyz(_: Request) -> Response:
         return await ready()

@@ -142,7 +142,7 @@ class RequestReader:
         self._body = b""
 
     def close(self) -> None:
-        """Let go of the parser, which refers back to this object."""
+        """Drop the parser, which refers back to this object."""
         self.stop()
         del self._parser
 

@@ -51,13 +51,12 @@ class HttpServer:
     async def stop(self, *, delay_seconds: float = 0) -> None:
         """Accept no more connections, answer the requests in progress, then close.
 
-        With a delay the server accepts connections for so long, as clients of a Service do not
-        know at once that this endpoint is gone. It is not ready, and each response says that it is
-        the last on its connection, so that clients leave.
+        For `delay_seconds` the server still accepts connections, because clients of a Service do
+        not know at once that this endpoint is gone. Meanwhile it is not ready, and each response
+        says that it is the last on its connection, so that clients leave.
 
-        A client that has begun to send a request cannot know that the server is about to
-        close the connection. So open connections take requests for a moment longer, and each
-        response says that it is the last on its connection.
+        After that, open connections accept requests for `linger_seconds` more: a client that has
+        begun to send a request cannot know that the server is about to close the connection.
         """
         state = self._state
         state.is_stopping = True

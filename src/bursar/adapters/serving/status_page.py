@@ -53,7 +53,7 @@ def _word(value: Value) -> str:
 
 
 def status_routes(report: Callable[[], Report], guard: Guard | None) -> Routes:
-    """The page; with `?format=json` as JSON. Its guard should be that of `/metrics`."""
+    """The route of `/statusz`; with `?format=json` as JSON. Use the guard of `/metrics`."""
 
     async def show(request: Request) -> Response:
         wanted = parse_qs(request.query).get("format", ["text"])

@@ -55,7 +55,7 @@ class SocketFolder:
         return SidecarConnection(self._folder / name, self._limits)
 
     def _usable(self, entry: os.DirEntry[str]) -> os.stat_result | None:
-        """None for an entry that must not be used."""
+        """The status of a socket file; None if the entry must not be used."""
         try:
             found = entry.stat(follow_symlinks=False)
         except OSError:

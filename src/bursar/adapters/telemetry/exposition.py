@@ -51,18 +51,25 @@ def family(name: str, samples: Iterable[Sample]) -> Family:
 
 
 def table(prefix: str, /, **rows: Number | Iterable[Sample]) -> Iterator[Family]:
-    """A family for each row: the rest of its name, and its samples or its only value."""
+    """A family for each keyword argument.
+
+    The keyword is the name of the family without `prefix`; the value is its samples, or the value
+    of its only sample.
+    """
     for name, value in rows.items():
         yield family(prefix + name, value if isinstance(value, Iterable) else (Sample(value),))
 
 
 def by(label: str, counts: Mapping[E, Number]) -> Iterator[Sample]:
-    """A sample for each member of an enum, whose value is the label's."""
+    """A sample for each member of an enum. The label has the value of the member."""
     return (Sample(count, {label: str(each.value)}) for each, count in counts.items())
 
 
 def histogram(name: str, *, bounds: Sequence[float], counts: Sequence[int], total: float) -> Family:
-    """From how many fell up to each bound and above the one before, the last above them all."""
+    """A histogram. `counts[i]` is the number of values in the bucket that ends at `bounds[i]`.
+
+    The last count is the number of values above all bounds. `total` is the sum of all values.
+    """
     assert len(counts) == len(bounds) + 1, "one count is for what is above all bounds"
     return family(name, _histogram_samples(bounds, counts, total))
 
@@ -82,7 +89,7 @@ def _histogram_samples(
 
 
 def exposition(families: Iterable[Family], *, samples_max: int = SAMPLES_MAX) -> bytes:
-    """All of them as text. A family without samples is left out."""
+    """The families in Prometheus's text format. A family without samples is left out."""
     lines: list[str] = []
     omitted: list[Sample] = []
     for each in families:

@@ -10,7 +10,7 @@ from bursar import __version__
 from bursar.adapters.telemetry.exposition import Family, Sample, by, table
 
 if TYPE_CHECKING:
-    # A process that does not trace must not load it.
+    # A process that does not trace must not load this module.
     from bursar.app.tracing import TraceCounts
 
 PROC: Final = Path("/proc")
@@ -48,7 +48,7 @@ def _boot_s(proc: Path) -> int:
 
 
 def trace_families(counts: "TraceCounts | None") -> Iterator[Family]:
-    """None if the process does not trace: then there is no metric of it."""
+    """Metrics of traces; no family if the process does not trace (`counts` is None)."""
     if counts is None:
         return iter(())
     return table(

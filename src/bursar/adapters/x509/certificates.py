@@ -33,7 +33,7 @@ _UNREADABLE: Final = (
     *(x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
     x509.InvalidVersion,
 )
-"""What the library raises for certificates and keys that others have made."""
+"""Errors that the library raises for certificates and keys that it cannot read."""
 _NO_USAGE: Final = dict.fromkeys(
     (
         *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Final, Protocol, TypeAlias
 
 from bursar.app.cluster.ports import Json
-from bursar.app.names import CONTROLLER, DEFAULT_NAMESPACE
+from bursar.app.names import CONTROLLER, OWN_NAMESPACE
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import PodDemand
 from bursar.core.model.quantity import ZERO
@@ -26,7 +26,7 @@ from bursar.wire.admission import AdmissionDecision
 class Installation:
     """The namespace of Bursar. Only its controller can remove gates, and its pods get none."""
 
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
 
     @property
     def controller_user(self) -> str:
@@ -103,9 +103,9 @@ def judge_update(
 def queue_is_full(namespace: str, most: str) -> str:
     """Why a new pod is refused in a namespace with the maximum number of waiting pods."""
     return (
-        f"{most} pods of the namespace {namespace} wait for quotas, and no more may: delete pods "
-        "that wait, or ask for a larger quota; new pods are accepted when nine tenths of that "
-        "number wait"
+        f"{most} pods of the namespace {namespace} wait for quotas, which is the maximum: delete "
+        "waiting pods, or ask for a larger quota; new pods are accepted again when nine tenths of "
+        "that number wait"
     )
 
 
@@ -194,10 +194,10 @@ NO_GROWTH: Final = allow("Pod resize does not grow the pod")
 
 def _judge_unasked(cause: str, when_unreachable: WhenUnreachable) -> AdmissionDecision:
     if when_unreachable is WhenUnreachable.ALLOW:
-        warning = f"resized without asking for room in quotas: {cause}"
+        warning = f"resized without a check against quotas: {cause}"
         return allow("Pod resize was not checked against quotas", warnings=(warning,))
     return deny(
         f"Pod resize could not be checked against quotas: {cause}. Nothing was changed; try "
-        f"again, and if it stays so see whether {CONTROLLER} runs",
+        f"again; if the problem remains, check that {CONTROLLER} runs",
         code=HTTPStatus.SERVICE_UNAVAILABLE,
     )

@@ -51,7 +51,7 @@ ASKED_MAX: Final = 16
 not take all requests of this process, which also reads the Lease and has tokens reviewed."""
 
 _ABOUT_OTHERS: Final = ("exceeded quota: ", "status unknown for quota: ")
-"""How the API server begins if a quota on ResourceQuotas has no room for the one of the dry-run."""
+"""How a refusal begins if a quota on ResourceQuotas has no room for that of the dry-run."""
 _NO_OPINION: Final = (BusyError, UnauthorizedError, UnavailableError)
 
 
@@ -186,7 +186,7 @@ def _warnings(writing: QuotaWriting) -> tuple[str, ...]:
     if writing.order is None or writing.order in known:
         return ()
     warning = (
-        f"annotation {ORDER_ANNOTATION} has an unknown value and is ignored: pods go in order "
-        f"{Order.BACKFILL.value}; known are {', '.join(known)}"
+        f"annotation {ORDER_ANNOTATION} has an unknown value and is ignored: pods are released in "
+        f"order {Order.BACKFILL.value}; known values are {', '.join(known)}"
     )
     return (warning,)

@@ -20,7 +20,7 @@ from bursar.core.peerpods.capacity import (
     CapacityNode,
     Declaration,
     Settlement,
-    Terms,
+    SettleRules,
     settle,
     wanted_on,
 )
@@ -111,12 +111,12 @@ async def _override(
 ) -> OverrideResult:
     node = seen.item
     declared = _declared_again(node, request)
-    terms = Terms(
+    rules = SettleRules(
         taken=frozenset(request.amounts) if request.is_forced else frozenset(),
         is_cutting=request.is_forced,
     )
     settlements = tuple(
-        settle(node, resource, amount, used=used(node.name, resource), terms=terms)
+        settle(node, resource, amount, used=used(node.name, resource), rules=rules)
         for resource, amount in sorted(request.amounts.items())
         if resource not in declared
     )
@@ -168,7 +168,7 @@ def _objections(
 
 def _objection(each: Settlement) -> str:
     if each.action is CapacityAction.ADAPTOR:
-        return "cloud-api-adaptor looks after it on this node"
+        return "cloud-api-adaptor sets it on this node"
     if each.action.is_of_another_owner:
         return f"{each.shown} was set by another client"
     if each.is_held or each.is_below_use:

@@ -23,7 +23,7 @@ from bursar.core.peerpods.capacity import (
     Declaration,
     Declared,
     Settlement,
-    Terms,
+    SettleRules,
     settle,
     wanted_on,
 )
@@ -33,7 +33,8 @@ CAPACITY_SECONDS: Final = 0.5
 """Shortest time between two writes of one node."""
 CORRECTIONS_MAX: Final = 6
 CORRECTION_SECONDS: Final = 60.0
-"""An amount that is corrected this often within this time is contested, and left alone."""
+"""An amount that is corrected `CORRECTIONS_MAX` times within this time is contested: it is left
+alone for a while."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -112,7 +113,7 @@ class CapacityReconciler:
             tasks.create_task(self._retry_contested())
 
     async def _retry_contested(self) -> None:
-        """Queue nodes with contested amounts again. No change of the node may come any more."""
+        """Queue nodes with contested amounts again, which need not change any more."""
         while True:
             await self.context.clock.sleep(CORRECTION_SECONDS)
             self.enqueue(list(self._corrections))
@@ -133,7 +134,7 @@ class CapacityReconciler:
 
     def _settlements(self, node: CapacityNode) -> tuple[Settlement, ...]:
         wanted = wanted_on(node, self._declarations)
-        terms = Terms(
+        rules = SettleRules(
             contested=self._contested(node.name),
             may_withdraw=not node.problem
             and not any(declared.problems for declared in self._declared.values()),
@@ -144,7 +145,7 @@ class CapacityReconciler:
                 resource,
                 wanted.get(resource),
                 used=self.used(node.name, resource),
-                terms=terms,
+                rules=rules,
             )
             for resource in sorted(wanted.keys() | node.marked.keys())
         )

@@ -33,11 +33,11 @@ class CapacityLine:
     """None if the node does not name the resource."""
     allocatable: Quantity | None
     used: Quantity
-    """What pods on the node request that have not ended."""
+    """What the pods on the node request, without pods that have ended."""
     pods: int
-    """The number of these pods."""
+    """Number of pods on the node that request the resource and have not ended."""
     free: Quantity
-    """What pods may still use on the node, at least zero; in the total, the sum of these."""
+    """What is free on the node, at least zero; for the total, the sum over the nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,10 @@ def _requested(row: PodRow, resource: str) -> Quantity:
 def _lines(
     nodes: Iterable[NodeCapacity], used: dict[str, _Sum], resource: str
 ) -> tuple[CapacityLine, ...]:
-    """A node that is not known any more is listed if pods on it use the resource."""
+    """One line for each node that offers the resource or whose pods use it.
+
+    So a node that does not exist any more is listed if pods on it use the resource.
+    """
     offers = {node.name: node for node in nodes}
     lines = []
     for name in sorted(offers.keys() | used.keys()):
@@ -128,16 +131,9 @@ def _free(offer: NodeCapacity | None, used: Quantity, resource: str) -> Quantity
 def _total(lines: tuple[CapacityLine, ...]) -> CapacityLine:
     return CapacityLine(
         node="",
-        capacity=_added(line.capacity or ZERO for line in lines),
-        allocatable=_added(line.allocatable or ZERO for line in lines),
-        used=_added(line.used for line in lines),
+        capacity=sum((line.capacity or ZERO for line in lines), ZERO),
+        allocatable=sum((line.allocatable or ZERO for line in lines), ZERO),
+        used=sum((line.used for line in lines), ZERO),
         pods=sum(line.pods for line in lines),
-        free=_added(line.free for line in lines),
+        free=sum((line.free for line in lines), ZERO),
     )
-
-
-def _added(amounts: Iterable[Quantity]) -> Quantity:
-    total = ZERO
-    for amount in amounts:
-        total += amount
-    return total

@@ -8,8 +8,8 @@ from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, NODES
-from bursar.app.cluster.observe import Cluster, RunningInformer, observe
-from bursar.app.cluster.ports import Clock, Key, Query
+from bursar.app.cluster.observe import RunningInformer, Watched, observe, observe_one
+from bursar.app.cluster.ports import Clock, Key
 from bursar.core.model.pod_row import PodRow
 from bursar.core.peerpods.capacity import CapacityNode, Declared
 from bursar.wire.capacity import decode_capacity_node
@@ -31,7 +31,7 @@ class CapacitySources:
 
 
 def capacity_sources(
-    cluster: Cluster,
+    cluster: Watched,
     clock: Clock,
     random: Random,
     *,
@@ -39,8 +39,7 @@ def capacity_sources(
     pods: Informer[PodRow],
 ) -> CapacitySources:
     def declarations(key: Key, decode: Callable[[bytes], Declared]) -> Informer[Sighting[Declared]]:
-        query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-        return observe(cluster, clock, random, CONFIG_MAPS, decode, query=query)
+        return observe_one(cluster, clock, random, CONFIG_MAPS, decode, key)
 
     return CapacitySources(
         nodes=observe(cluster, clock, random, NODES, decode_capacity_node),

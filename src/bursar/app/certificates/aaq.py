@@ -5,16 +5,17 @@ time in the past in the annotation of the end asks for a new certificate.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
-from bursar.app.cluster.observe import Cluster, observe
-from bursar.app.cluster.ports import Clock, Key, Query
+from bursar.app.cluster.observe import Watched, observe_one
+from bursar.app.cluster.ports import Clock, Key
 from bursar.wire.certificates import AnnotatedSecret, decode_annotated_secret, decode_texts_of
+from bursar.wire.structs.fields import timestamp
 
 BUNDLE_KEY: Final = "ca-bundle.crt"
 NOT_BEFORE: Final = "auth.openshift.io/certificate-not-before"
@@ -25,27 +26,25 @@ Annotations = Mapping[str, str]
 
 
 def observe_annotated(
-    cluster: Cluster, clock: Clock, random: Random, key: Key
+    cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[AnnotatedSecret]]:
     """Watch one Secret with its annotations."""
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-    return observe(cluster, clock, random, SECRETS, decode_annotated_secret, query=query)
+    return observe_one(cluster, clock, random, SECRETS, decode_annotated_secret, key)
 
 
 def observe_bundle(
-    cluster: Cluster, clock: Clock, random: Random, key: Key
+    cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[Mapping[str, str]]]:
     """Watch the data of one ConfigMap."""
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-    return observe(cluster, clock, random, CONFIG_MAPS, decode_texts_of, query=query)
+    return observe_one(cluster, clock, random, CONFIG_MAPS, decode_texts_of, key)
 
 
 def annotations_for(not_after: datetime, life: timedelta, margin: timedelta) -> Annotations:
-    """The annotations of a certificate that ends then."""
+    """AAQ's annotations of a certificate that expires at `not_after`."""
     lives = f'{{"lifetime":"{go_duration(life)}","refresh":"{go_duration(life - margin)}"}}'
     return {
-        NOT_BEFORE: _text(not_after - life),
-        NOT_AFTER: _text(not_after),
+        NOT_BEFORE: timestamp(not_after - life),
+        NOT_AFTER: timestamp(not_after),
         LIVES: lives,
     }
 
@@ -70,7 +69,3 @@ def go_duration(time: timedelta) -> str:
     if hours:
         return f"{hours}h{minutes}m{seconds}s"
     return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

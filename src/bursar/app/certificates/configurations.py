@@ -4,9 +4,9 @@ from random import Random
 
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe_one
 from bursar.app.cluster.patches import fenced_patch, put
-from bursar.app.cluster.ports import Clock, Patch, Query, Resource
+from bursar.app.cluster.ports import Clock, Key, Patch, Resource
 from bursar.core.certificates.webhooks import WebhookClient
 from bursar.wire.certificates import decode_webhooks, encode_bytes
 
@@ -14,11 +14,10 @@ Webhooks = tuple[WebhookClient, ...]
 
 
 def observe_configuration(
-    cluster: Cluster, clock: Clock, random: Random, resource: Resource, name: str
+    cluster: Watched, clock: Clock, random: Random, resource: Resource, name: str
 ) -> Informer[Sighting[Webhooks]]:
     """Watch one configuration. A ClusterRole that names it suffices."""
-    query = Query(field_selector=f"metadata.name={name}")
-    return observe(cluster, clock, random, resource, decode_webhooks, query=query)
+    return observe_one(cluster, clock, random, resource, decode_webhooks, Key("", name))
 
 
 def bundle_patch(identity: Identity, indexes: tuple[int, ...], bundle: bytes) -> Patch:

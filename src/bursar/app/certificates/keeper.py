@@ -23,12 +23,10 @@ from bursar.app.certificates.aaq import (
 )
 from bursar.app.certificates.aaq_names import BUNDLE
 from bursar.app.certificates.configurations import Webhooks, bundle_patch, observe_configuration
-from bursar.app.certificates.names import CA_SECRET, CONFIGURATIONS, TLS_SECRET
+from bursar.app.certificates.names import CA_SECRET, CERTIFICATE, CONFIGURATIONS, KEY, TLS_SECRET
 from bursar.app.certificates.ports import X509, KeyPair
 from bursar.app.certificates.secrets import (
     AUTHORITIES,
-    CERTIFICATE,
-    KEY,
     LABELS,
     RETIRED,
     SecretData,
@@ -41,7 +39,7 @@ from bursar.app.certificates.secrets import (
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import CONFIG_MAPS, SECRETS
-from bursar.app.cluster.observe import Cluster, RunningInformer, follow
+from bursar.app.cluster.observe import RunningInformer, Watched, follow
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.patches import fenced_patch, put
 from bursar.app.cluster.ports import Json, Key, Resource
@@ -133,7 +131,7 @@ class _Known:
 class CertificateKeeper:
     """Call `run` once."""
 
-    cluster: Cluster
+    cluster: Watched
     context: ReconcileContext
     """Its `may_write` need not know whether the informers are synced."""
     settings: KeeperSettings
@@ -305,7 +303,7 @@ class CertificateKeeper:
         return is_renewal_requested(seen.item.annotations, self.context.clock.now())
 
     def _annotations(self, target: Target, not_after: datetime) -> Annotations:
-        """AAQ's annotations of a certificate that ends then; none if they are not wanted."""
+        """AAQ's annotations of a certificate that expires at `not_after`, if they are wanted."""
         settings = self.settings.certificates
         if not self.settings.is_like_aaq:
             return {}
@@ -316,7 +314,7 @@ class CertificateKeeper:
     async def _annotate(
         self, target: Target, seen: Sighting[AnnotatedSecret] | None, not_after: datetime
     ) -> bool:
-        """Write the annotations of a certificate that stays."""
+        """Write the annotations of a certificate that is not renewed now."""
         wanted = self._annotations(target, not_after)
         if seen is None or all(
             seen.item.annotations.get(name) == text for name, text in wanted.items()

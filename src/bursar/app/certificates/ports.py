@@ -17,13 +17,13 @@ class KeyPair:
 
 
 class CertificateReader(Protocol):
-    """Reads PEM. What cannot be read is not there."""
+    """Reads PEM. Text that cannot be read counts as no certificate."""
 
     def authorities(self, pem: bytes) -> tuple[CaCertificate, ...]:
         """The CA certificates of a bundle."""
 
     def signer(self, pair: KeyPair) -> CaCertificate | None:
-        """The CA certificate; None if it is none, or the key does not fit."""
+        """The CA certificate of a pair; None if it is not a CA's, or the key does not fit."""
 
     def serving_pair(
         self, pair: KeyPair, authorities: Collection[CaCertificate]

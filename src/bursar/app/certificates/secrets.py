@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
+from bursar.app.certificates.names import CERTIFICATE, KEY
 from bursar.app.certificates.ports import KeyPair
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SECRETS
-from bursar.app.cluster.observe import Cluster, observe
-from bursar.app.cluster.ports import Clock, Json, Key, Query
+from bursar.app.cluster.observe import Watched, observe_one
+from bursar.app.cluster.ports import Clock, Json, Key
 from bursar.wire.certificates import decode_secret, encode_data
 
-CERTIFICATE: Final = "tls.crt"
-KEY: Final = "tls.key"
 AUTHORITIES: Final = "ca.crt"
 """In the Secret of the pair: all CAs to trust. In the Secret of the CA: the CA that signs."""
 CA_KEY: Final = "ca.key"
@@ -26,11 +25,10 @@ SecretData = Mapping[str, bytes]
 
 
 def observe_secret(
-    cluster: Cluster, clock: Clock, random: Random, key: Key
+    cluster: Watched, clock: Clock, random: Random, key: Key
 ) -> Informer[Sighting[SecretData]]:
     """Watch one Secret. A Role that names it suffices, because the query names it too."""
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
-    return observe(cluster, clock, random, SECRETS, decode_secret, query=query)
+    return observe_one(cluster, clock, random, SECRETS, decode_secret, key)
 
 
 def serving_pair_in(data: SecretData) -> KeyPair:

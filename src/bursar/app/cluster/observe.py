@@ -16,6 +16,7 @@ from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
     ClusterError,
+    Key,
     Query,
     Reader,
     Resource,
@@ -26,7 +27,7 @@ from bursar.app.cluster.sighting import locate, sighted
 T = TypeVar("T")
 
 
-class Cluster(Reader, Watcher, Protocol):
+class Watched(Reader, Watcher, Protocol):
     """A cluster that can be listed and watched."""
 
 
@@ -82,7 +83,7 @@ async def follow(
 
 
 def observe(
-    cluster: Cluster,
+    cluster: Watched,
     clock: Clock,
     random: Random,
     resource: Resource,
@@ -102,3 +103,15 @@ def observe(
         identify=lambda sighting: sighting.identity,
         locate=locate,
     )
+
+
+def observe_one(
+    cluster: Watched,
+    clock: Clock,
+    random: Random,
+    resource: Resource,
+    decode: Callable[[bytes], T],
+    key: Key,
+) -> Informer[Sighting[T]]:
+    """Watch one object."""
+    return observe(cluster, clock, random, resource, decode, query=Query.of(key))

@@ -8,28 +8,27 @@ from random import Random
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Identity, Sighting
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.sighting import locate
 from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import DeriveFacts, PodRow
-from bursar.wire.model import node as wire_node
-from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.namespace import decode_namespace
+from bursar.wire.model.node import decode_node
+from bursar.wire.model.pod import decode_pod
 from bursar.wire.model.pod_row import PodRowDecoder
-from bursar.wire.structs.body import decode_body
 
 
 def observe_namespaces(
-    cluster: Cluster, clock: Clock, random: Random
+    cluster: Watched, clock: Clock, random: Random
 ) -> Informer[Sighting[NamespaceObject]]:
     return observe(cluster, clock, random, NAMESPACES, decode_namespace)
 
 
 def observe_pod_rows(
-    cluster: Cluster, clock: Clock, random: Random, derive_facts: DeriveFacts | None = None
+    cluster: Watched, clock: Clock, random: Random, derive_facts: DeriveFacts | None = None
 ) -> Informer[PodRow]:
     """Watch all pods, each kept in a few hundred bytes, and what a counter derives from it."""
     return Informer(
@@ -49,17 +48,10 @@ def identify_pod(row: PodRow) -> Identity:
     return Identity(Key(row.namespace, row.name), stamp.uid, stamp.resource_version)
 
 
-def observe_pods(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:
+def observe_pods(cluster: Watched, clock: Clock, random: Random) -> Informer[Sighting[Pod]]:
     """Watch all pods with every field of the model, for views that show more than a row holds."""
-
-    def decode(body: bytes) -> Pod:
-        return wire_pod.to_core(decode_body(body, wire_pod.Pod))
-
-    return observe(cluster, clock, random, PODS, decode)
+    return observe(cluster, clock, random, PODS, decode_pod)
 
 
-def observe_nodes(cluster: Cluster, clock: Clock, random: Random) -> Informer[Sighting[Node]]:
-    def decode(body: bytes) -> Node:
-        return wire_node.to_core(decode_body(body, wire_node.Node))
-
-    return observe(cluster, clock, random, NODES, decode)
+def observe_nodes(cluster: Watched, clock: Clock, random: Random) -> Informer[Sighting[Node]]:
+    return observe(cluster, clock, random, NODES, decode_node)

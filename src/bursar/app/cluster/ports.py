@@ -62,6 +62,11 @@ class Query:
     label_selector: str = ""
     field_selector: str = ""
 
+    @classmethod
+    def of(cls, key: Key) -> "Query":
+        """Select one object. A Role that names it suffices, because the query names it too."""
+        return cls(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+
 
 EVERYTHING: Final = Query()
 
@@ -87,7 +92,8 @@ class Reader(Protocol):
     ) -> Page:
         """List objects at one resourceVersion, in pages of at most `limit` objects (0: all).
 
-        Raises `ExpiredError` if the server no longer has the resourceVersion of a later page.
+        Raises `ExpiredError` if the server no longer has the resourceVersion of a later page, and
+        `TooLargeError` if the page is too large.
         """
 
 
@@ -226,6 +232,10 @@ class Writer(Protocol):
         """
 
 
+class ReadWriter(Reader, Writer, Protocol):
+    """A cluster that can be read and written."""
+
+
 class Binder(Protocol):
     """Binds pods to nodes, as a scheduler does."""
 
@@ -310,6 +320,10 @@ class BusyError(ClusterError):
 
 class UnavailableError(ClusterError):
     """There was no response, or an error of the server. A retry may succeed."""
+
+
+class TooLargeError(UnavailableError):
+    """The answer has more bytes than are accepted. Of a list, ask for fewer objects."""
 
 
 class UnreachableError(UnavailableError):

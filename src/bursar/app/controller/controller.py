@@ -1,18 +1,18 @@
 """The controller: stands for election, and runs a term while it leads."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from bursar.app.capacity.events import CapacityReason, record_event
 from bursar.app.certificates.keeper import CertificateKeeper, OpenKeeper
 from bursar.app.cluster.election.election import Candidacy, Election
-from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
-from bursar.app.cluster.events.recorder import Drop, EventRecorder
+from bursar.app.cluster.events.recorder import EventCounts, EventRecorder
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.ports import (
     Clock,
@@ -21,8 +21,7 @@ from bursar.app.cluster.ports import (
     Key,
     Patch,
     PatchKind,
-    Reader,
-    Writer,
+    ReadWriter,
 )
 from bursar.app.controller.defaults import WAITING_PODS_MAX
 from bursar.app.controller.sources import TermSources
@@ -49,20 +48,6 @@ from bursar.core.quota.views.queue import FullQueues
 from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("controller")
-
-
-class Recorder(Protocol):
-    """What is known of the events that one recorder writes."""
-
-    @property
-    def dropped(self) -> Mapping[Drop, int]: ...
-
-    @property
-    def waiting(self) -> int: ...
-
-
-class Cluster(Reader, Writer, Protocol):
-    """The cluster as the controller uses it beside its informers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +78,7 @@ def _do_nothing() -> None:
 class Controller:
     """One candidate for the Lease, and the term that it runs while it leads."""
 
-    cluster: Cluster
+    cluster: ReadWriter
     clock: Clock
     random: Random
     _: KW_ONLY
@@ -160,8 +145,8 @@ class Controller:
         self._keeper: CertificateKeeper | None = None
 
     @property
-    def recorders(self) -> tuple[Recorder, ...]:
-        """What writes events, with the events that wait."""
+    def recorders(self) -> tuple[EventCounts, ...]:
+        """The event recorders of this process."""
         return (
             self.recorder,
             self.capacity_recorder,
@@ -235,7 +220,7 @@ class Controller:
                     tasks.create_task(self._keeper.run())
         finally:
             self._term = self._keeper = None
-            LOG.info("leading no longer")
+            LOG.info("no longer leading")
 
     async def _publish_address(self) -> None:
         """Write this process's address on the Lease. Clients must still verify that it leads.

@@ -17,7 +17,7 @@ from bursar.app.cluster.ports import Clock, ClusterError, Key, NotFoundError, Re
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.log import Log
 from bursar.app.names import GATING_POLICY, GATING_WEBHOOKS, POD_WEBHOOKS
-from bursar.core.model.namespace import NamespaceObject
+from bursar.core.model.namespace import NAME_LABEL, NamespaceObject
 from bursar.core.model.selectors.selector import (
     Operator,
     Requirement,
@@ -33,7 +33,6 @@ CHECK_SECONDS: Final = 15.0
 """Pause between two checks."""
 RETRY_SECONDS: Final = 2.0
 """Pause after a check that failed."""
-NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _GATING: Final = (GATING_POLICY, GATING_WEBHOOKS)
 """Names of the objects that gate pods. The others protect gates."""
 UNKNOWN: Final = "the installed policies and webhooks could not be read yet"
@@ -111,7 +110,10 @@ class GatingCheck:
         on_change: Callable[[], None],
         record: Callable[[ObjectReference, str], None],
     ) -> None:
-        """`on_change` is called when `dispute` may answer differently; `record` for an event."""
+        """`on_change` is called when the result of `dispute` may have changed.
+
+        `record` writes an event about an installed object that selects other namespaces.
+        """
         self._reader, self._clock, self._targeting = reader, clock, targeting
         self._on_change, self._record = on_change, record
         self._installed: tuple[Installed, ...] | None = None
@@ -119,7 +121,7 @@ class GatingCheck:
     def dispute(self, namespace: NamespaceObject) -> str:
         """How the installed objects and the controller disagree about a namespace; empty if not.
 
-        Of a namespace that is not targeted: why its pods must keep the gate.
+        For a namespace that is not targeted, the text says why its pods must keep the gate.
         """
         if is_spared(namespace.name, self._targeting.own_namespace):
             return ""

@@ -2,7 +2,12 @@
 
 from typing import Final
 
-from bursar.app.cluster.ports import Resource
+from bursar.app.cluster.kinds import (
+    MUTATING_BINDINGS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_BINDINGS,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.names import (
     GATING_POLICY,
     GATING_WEBHOOKS,
@@ -10,17 +15,10 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
 )
 
-_ADMISSION: Final = "admissionregistration.k8s.io"
-
-
-def _configuration(kind: str) -> Resource:
-    return Resource(_ADMISSION, "v1", f"{kind.lower()}s", kind, is_namespaced=False)
-
-
 CONFIGURATIONS: Final = (
-    (_configuration("MutatingAdmissionPolicyBinding"), GATING_POLICY),
-    (_configuration("ValidatingAdmissionPolicyBinding"), PROTECTION_POLICY),
-    (_configuration("MutatingWebhookConfiguration"), GATING_WEBHOOKS),
-    (_configuration("ValidatingWebhookConfiguration"), PROTECTION_WEBHOOKS),
+    (MUTATING_BINDINGS, GATING_POLICY),
+    (VALIDATING_BINDINGS, PROTECTION_POLICY),
+    (MUTATING_WEBHOOKS, GATING_WEBHOOKS),
+    (VALIDATING_WEBHOOKS, PROTECTION_WEBHOOKS),
 )
 """The objects that say in which namespaces pods are gated, and gates are protected."""

@@ -6,7 +6,7 @@ writes the full namespaces to `FULL_QUEUES_ANNOTATION` of the controller's servi
 again if another writer changes it. The API server evaluates a policy that takes this account as
 its parameter (`app/install/admission.py`), and refuses new pods of these namespaces.
 
-The list follows the queue with a delay, so that a tenant can exceed the bound by the pods that he
+The list follows the queue with a delay, so that a tenant can exceed the bound by the pods that it
 creates in about two seconds. A `count/pods` of a ResourceQuota is exact: it counts gated pods, too.
 """
 
@@ -18,8 +18,8 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
-from bursar.app.cluster.observe import Cluster, follow, observe
-from bursar.app.cluster.ports import Clock, Key, Patch, PatchKind, Query
+from bursar.app.cluster.observe import Watched, follow, observe_one
+from bursar.app.cluster.ports import Clock, Key, Patch, PatchKind
 from bursar.app.cluster.reconcile import ReconcileContext, Reconciler
 from bursar.app.log import Log
 from bursar.app.names import CONTROLLER, FULL_QUEUES_ANNOTATION
@@ -40,11 +40,12 @@ RecordFull = Callable[[str, int], None]
 
 
 def observe_full_queues(
-    cluster: Cluster, clock: Clock, random: Random, namespace: str
+    cluster: Watched, clock: Clock, random: Random, namespace: str
 ) -> Informer[Sighting[str]]:
     """Watch the controller's service account: the annotation with the full namespaces."""
-    query = Query(namespace=namespace, field_selector=f"metadata.name={CONTROLLER}")
-    return observe(cluster, clock, random, SERVICE_ACCOUNTS, _listed, query=query)
+    return observe_one(
+        cluster, clock, random, SERVICE_ACCOUNTS, _listed, Key(namespace, CONTROLLER)
+    )
 
 
 def _listed(body: bytes) -> str:
@@ -57,7 +58,7 @@ def full_text(full: FullQueues) -> str:
     Each name has a comma before and after it, so that a policy finds it by a search.
     """
     names = sorted(full.names)[:NAMESPACES_MAX]
-    return f"{full.most},{','.join(names)}," if names else ""
+    return f"{full.pods_max},{','.join(names)}," if names else ""
 
 
 def _names_in(text: str) -> tuple[str, ...]:
@@ -73,13 +74,13 @@ class QueueLimit:
         account: Informer[Sighting[str]],
         context: ReconcileContext,
         *,
-        most: int,
+        pods_max: int,
         record: RecordFull,
     ) -> None:
         self._books, self._account, self._context = books, account, context
         self._record = record
         self._is_changed = asyncio.Event()
-        self.full = FullQueues(most)
+        self.full = FullQueues(pods_max)
         self.reconciler: Final = Reconciler("queue", self._reconcile, context, WRITE_SECONDS)
 
     def notify(self) -> None:
@@ -94,7 +95,7 @@ class QueueLimit:
             await self._account.wait_synced()
             listed = [seen.item for seen in self._account.snapshot().objects()]
             # A namespace that a predecessor found full stays so until it opens at 90 %.
-            self.full = FullQueues(self.full.most, _names_in("".join(listed)))
+            self.full = FullQueues(self.full.pods_max, _names_in("".join(listed)))
             tasks.create_task(follow(self._account, self._enqueue, lambda _: None))
             while True:
                 self._is_changed.clear()
@@ -106,7 +107,7 @@ class QueueLimit:
         before = self.full.names
         for name in sorted(self.full.update(waiting_by_namespace(self._books))):
             LOG.warning("too many pods wait; new ones are refused", namespace=name)
-            self._record(name, self.full.most)
+            self._record(name, self.full.pods_max)
         if self.full.names != before:
             self.reconciler.enqueue([each.identity.key for each in self._accounts()])
 

@@ -9,21 +9,24 @@ from bursar.app.capacity.sources import CapacityPlaces
 from bursar.app.capacity.watched_sources import CapacitySources, capacity_sources
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import RunningInformer
+from bursar.app.cluster.observe import RunningInformer, observe
 from bursar.app.cluster.ports import Clock
 from bursar.app.controller.queue_limit import observe_full_queues
 from bursar.app.counting.feeds import Counting
+from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.managed.cluster_resource_quotas import ClusterResourceQuotas
+from bursar.app.quota.managed.names import owner_key
 from bursar.app.quota.sources import (
     EVERY_KIND,
     Cluster,
     QuotaSources,
     observe_applied_quotas,
-    observe_quotas,
     quota_sources,
 )
-from bursar.core.quota.quota import AppliedQuota, QuotaKind, QuotaObject
+from bursar.core.quota.quota import AppliedQuota, Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.targeting import Targeting
+from bursar.wire.cluster.object_identity import find_identity
+from bursar.wire.quota.objects import decode_quota
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,19 @@ class TermSources:
         return (*self.books.informers(), self.native_quotas, *applied)
 
 
+def _managed_only(body: bytes) -> QuotaObject:
+    """A ResourceQuota, of which only the key is kept if it is not managed for another quota.
+
+    A tenant may be permitted to write ResourceQuotas of a megabyte.
+    """
+    found = find_identity(body)
+    if found is not None:
+        key = QuotaKey(QuotaKind.NATIVE, found.namespace, found.name)
+        if owner_key(key) is None:
+            return QuotaObject(quota=Quota(key=key))
+    return decode_quota(QuotaKind.NATIVE, body)
+
+
 def term_sources(  # noqa: PLR0913 - the informers depend on all of them
     cluster: Cluster,
     clock: Clock,
@@ -69,7 +85,7 @@ def term_sources(  # noqa: PLR0913 - the informers depend on all of them
     has_cluster_quotas = QuotaKind.CLUSTER in kinds
     return TermSources(
         books=books,
-        native_quotas=observe_quotas(cluster, clock, random, QuotaKind.NATIVE),
+        native_quotas=observe(cluster, clock, random, QUOTAS[QuotaKind.NATIVE], _managed_only),
         applied_quotas=observe_applied_quotas(cluster, clock, random)
         if has_cluster_quotas
         else None,

@@ -16,7 +16,7 @@ from bursar.app.capacity.events import CapacityEvent
 from bursar.app.cluster.events.document import ObjectReference
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow
-from bursar.app.cluster.ports import Clock, Key
+from bursar.app.cluster.ports import Clock, Key, ReadWriter
 from bursar.app.cluster.reconcile import ReconcileContext
 from bursar.app.cluster.time_limit import wait_at_most, within
 from bursar.app.controller.gate_activation import GateActivation
@@ -27,7 +27,7 @@ from bursar.app.log import Log
 from bursar.app.quota.applied import AppliedWriter
 from bursar.app.quota.drift import DriftCheck
 from bursar.app.quota.events import QuotaReason
-from bursar.app.quota.growth.promise_record import Cluster, PromiseRecord
+from bursar.app.quota.growth.promise_record import PromiseRecord
 from bursar.app.quota.growth.resize import ResizeService
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.app.quota.managed.cluster_resource_quotas import ClusterResourceQuotas
@@ -62,7 +62,7 @@ SYNC_REPORT_SECONDS: Final = 10.0
 class TermContext:
     """What a term needs from its controller."""
 
-    cluster: Cluster
+    cluster: ReadWriter
     clock: Clock
     random: Random
     is_leader: Callable[[], bool]
@@ -212,7 +212,7 @@ class Term:
             self.books,
             self.sources.full_queues,
             reconciling,
-            most=self._context.waiting_pods_max,
+            pods_max=self._context.waiting_pods_max,
             record=self._context.record_full,
         )
         self.loop.on_decided = made.notify

@@ -5,10 +5,10 @@ from bursar.core.counting.device_settings import DeviceCounting
 
 
 def device_parts(settings: DeviceCounting) -> tuple[CountingPart, ...]:
-    """No part if there are no sources."""
+    """The part that counts devices; empty if the settings name no sources."""
     if not settings.sources:
         return ()
-    # Few installations count devices.
+    # Imported here, because few installations count devices.
     from bursar.core.counting.devices import DeviceCounter  # noqa: PLC0415
     from bursar.wire.devices.facts import derive_devices  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ from bursar.core.quota.counting import Counter, NativeCounter, RecountPods
 if TYPE_CHECKING:
     from random import Random
 
-    from bursar.app.cluster.observe import Cluster
+    from bursar.app.cluster.observe import Watched
     from bursar.app.cluster.ports import Clock, Resource
     from bursar.app.counting.provenance import Explain
     from bursar.core.counting.counter import PodCounter
@@ -67,7 +67,7 @@ class WatchedKind(Generic[T]):
     one are not counted. Without this the kind counts as absent, and pods are counted without it.
     """
 
-    def feed(self, cluster: Cluster, clock: Clock, random: Random) -> ObjectFeed:
+    def feed(self, cluster: Watched, clock: Clock, random: Random) -> ObjectFeed:
         # Commands that read files do not watch, and should not pay for it.
         from bursar.app.counting.kind_feed import KindFeed  # noqa: PLC0415
 
@@ -104,7 +104,7 @@ class CountedKind(Protocol):
     @property
     def is_named_by_pods(self) -> bool: ...
 
-    def feed(self, cluster: Cluster, clock: Clock, random: Random) -> ObjectFeed: ...
+    def feed(self, cluster: Watched, clock: Clock, random: Random) -> ObjectFeed: ...
 
     def load(self, bodies: Iterable[bytes], problems: list[str] | None = None) -> None: ...
 
@@ -143,7 +143,7 @@ class Counting:
 
     @classmethod
     def of(cls, parts: Sequence[CountingPart]) -> Counting:
-        """Without parts, pods are counted natively."""
+        """Counting with these parts. Without parts, pods are counted natively."""
         if not parts:
             return cls(counter=NativeCounter())
         counters = Counters([part.counter for part in parts])

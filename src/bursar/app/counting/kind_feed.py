@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 from bursar.app.cluster.informer.changes import Deleted, Synced, Upserted
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import Clock, ClusterError, NotFoundError
 from bursar.app.cluster.time_limit import end
 from bursar.app.counting.feeds import WatchedKind
@@ -29,7 +29,7 @@ class KindFeed(Generic[T]):
     """Keeps a counter informed of the objects of one kind."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, random: Random, kind: WatchedKind[T]
+        self, cluster: Watched, clock: Clock, random: Random, kind: WatchedKind[T]
     ) -> None:
         self._cluster, self._clock, self._random = cluster, clock, random
         self._kind: Final = kind

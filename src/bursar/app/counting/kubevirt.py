@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def kubevirt_part(mode: VmiMode) -> CountingPart | None:
-    """None if VMs are not to be recognised: then nothing of KubeVirt is read."""
+    """The part that counts VMs; None if VMs are not recognised, so that KubeVirt is not read."""
     if mode is VmiMode.IGNORE:
         return None
     counter = VmCounter(mode, derive_launcher_facts)

@@ -6,7 +6,7 @@ from bursar.wire.peerpods.recognition import derive_peer_pod
 
 
 def peer_pod_parts(settings: PeerPodCounting) -> tuple[CountingPart, ...]:
-    """No part if peer pods are counted as all other pods."""
+    """The part that counts peer pods; empty if they are counted as all other pods."""
     if settings.mode is PeerPodMode.IGNORE:
         return ()
     counter = PeerPodCounter(settings, derive_peer_pod(settings.runtime_classes))

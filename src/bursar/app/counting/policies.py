@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from bursar.app.cluster.kinds import NAMESPACES
@@ -22,6 +22,7 @@ from bursar.core.quota.ledger import PodKey
 from bursar.wire.counting.pod_body import keep_body
 from bursar.wire.counting.policy import decode_policy, read_body
 from bursar.wire.model.namespace import decode_namespace
+from bursar.wire.structs.fields import timestamp
 
 LOG: Final = Log("counting")
 BATCH: Final = 100
@@ -60,7 +61,7 @@ def _seconds(clock: Clock) -> int:
 
 
 class ChangedPods:
-    """Has pods counted again in batches: a policy concerns every pod of the cluster."""
+    """Counts changed pods again in batches, because a policy concerns every pod of the cluster."""
 
     def __init__(self, counter: PolicyCounter, clock: Clock) -> None:
         self._counter, self._clock = counter, clock
@@ -68,7 +69,7 @@ class ChangedPods:
         self._added = asyncio.Event()
 
     def add(self, rows: Iterable[PodRow]) -> Iterable[PodRow]:
-        """Queue pods. Returns none to be counted at once, as the callers' port wants it."""
+        """Queue pods for a new count. Returns no pods, because none is counted at once."""
         self._waiting.update((PodKey(row.namespace, row.name), None) for row in rows)
         if self._waiting:
             self._added.set()
@@ -128,7 +129,7 @@ def _since(now: datetime, status: str, before: Mapping[str, Json]) -> str:
     known = before.get("conditions")
     if isinstance(known, list) and isinstance(known[0], dict) and known[0]["status"] == status:
         return str(known[0]["lastTransitionTime"])
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(now)
 
 
 def wanted_status(

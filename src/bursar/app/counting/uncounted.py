@@ -28,7 +28,7 @@ this module, and the table of allocators takes long to import; a test compares b
 
 
 def uncounted_names(names: Iterable[str], may_charge: Callable[[str], bool]) -> tuple[str, ...]:
-    """The names that are to hold pods at the gate, and that no counter charges; sorted."""
+    """Names of a quota whose limits a gate should enforce, and that no counter charges; sorted."""
     return tuple(sorted(each for each in names if is_schedulable(each) and not may_charge(each)))
 
 

@@ -21,7 +21,6 @@ from bursar.core.devices.allocation import Holdings, PodKey, Problem, ProblemKin
 from bursar.core.devices.conflicts import claimed_twice
 from bursar.core.devices.pod import DevicePod
 
-COMPONENT: Final = "bursar-agent"
 ACTION: Final = "ShowDevices"
 BUDGET: Final = Budget(object_burst=5, burst=20, writes_per_second=1, queue_max=200)
 """The event budget of one node. A cluster has thousands of nodes."""

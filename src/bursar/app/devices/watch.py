@@ -4,13 +4,12 @@ A watch may be behind. A caller that misses a pod in it calls `read`, which list
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from bursar.app.cluster.kinds import PODS
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe, observe_one
 from bursar.app.cluster.ports import (
     EVERYTHING,
     Clock,
@@ -23,6 +22,7 @@ from bursar.app.cluster.ports import (
     Resource,
     WatchEvent,
 )
+from bursar.app.cluster.reading.listing import list_all
 from bursar.app.cluster.time_limit import within
 from bursar.app.devices.kinds import DEVICES
 from bursar.app.devices.ports import SourceError
@@ -44,7 +44,7 @@ class ApiPods:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Watched,
         node: str,
         *,
         clock: Clock,
@@ -85,7 +85,7 @@ class ApiPods:
         A pod that cannot be decoded is left out; the other pods are returned.
         """
         try:
-            page = await within(self._clock, READ_SECONDS, self._list())
+            return await within(self._clock, READ_SECONDS, self._list())
         except TimeoutError:
             raise SourceError(f"the API server did not answer within {READ_SECONDS:g} s") from None
         except ForbiddenError as error:
@@ -93,30 +93,19 @@ class ApiPods:
             raise SourceError(_line(f"the API server: {error}; {needed}")) from None
         except ClusterError as error:
             raise SourceError(_line(f"the API server: {error}")) from None
-        found: list[DevicePod] = []
-        for body in page.items:
-            with suppress(ValueError):
-                found.append(self._decode(body))
-        return found
 
-    async def _list(self) -> Page:
-        # In one page: the pods of one node are few, and a continue token can expire.
-        return await self._cluster.list(PODS, self._query)
+    async def _list(self) -> list[DevicePod]:
+        return await list_all(self._cluster, PODS, self._query, self._decode, problems=[])
 
 
 class WatchedInventory:
     """An `InventorySource`: the node's Device object, if there is one. `run` watches it."""
 
-    def __init__(self, cluster: Cluster, node: str, *, clock: Clock, random: Random) -> None:
+    def __init__(self, cluster: Watched, node: str, *, clock: Clock, random: Random) -> None:
         self._key = Key("", node)
         self._retried = _RarelyRetried(cluster, clock, random)
-        self._informer = observe(
-            self._retried,
-            clock,
-            random,
-            DEVICES,
-            decode_inventory,
-            query=Query(field_selector=f"metadata.name={node}"),
+        self._informer = observe_one(
+            self._retried, clock, random, DEVICES, decode_inventory, self._key
         )
 
     async def run(self) -> None:
@@ -147,7 +136,7 @@ class _RarelyRetried:
     But most clusters do not have the kind, and thousands of nodes must not retry that often.
     """
 
-    cluster: Cluster
+    cluster: Watched
     clock: Clock
     random: Random
     is_absent: bool = False

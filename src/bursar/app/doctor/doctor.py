@@ -8,8 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
-from bursar.app.cluster.election.lease import LEASES, decode_lease
-from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.election.lease import decode_lease
+from bursar.app.cluster.kinds import (
+    LEASES,
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
+    SERVICE_ACCOUNTS,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
+)
 from bursar.app.cluster.ports import (
     EVERYTHING,
     ClusterError,
@@ -17,14 +24,13 @@ from bursar.app.cluster.ports import (
     Key,
     NotFoundError,
     Reader,
-    Resource,
     UnauthorizedError,
     UnreachableError,
 )
 from bursar.app.cluster.reading.listing import list_all
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.doctor.findings import Finding, Severity
-from bursar.app.doctor.rights import RightsCluster, bindings_finding, rights_finding
+from bursar.app.doctor.rights import RightsCluster, bindings_finding, find, rights_finding
 from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from bursar.app.doctor.versions import version_findings
 from bursar.app.install.documents import Document
@@ -39,13 +45,8 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
     REMOVAL_WEBHOOK,
 )
-from bursar.app.operator.kinds import (
-    MUTATING_BINDINGS,
-    MUTATING_POLICIES,
-    VALIDATING_BINDINGS,
-    VALIDATING_POLICIES,
-)
 from bursar.app.quota.kinds import QUOTAS
+from bursar.core.model.problem import some_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.cluster.annotations import decode_annotation
 from bursar.wire.cluster.server_version import ServerVersion, decode_server_version
@@ -140,11 +141,11 @@ async def _installed(cluster: Reader, names: Sequence[str], webhook: str) -> lis
     """Which of these objects have an effect: bindings with a policy, and those with the webhook."""
     found = []
     for resource, name in CONFIGURATIONS:
-        body = await _find(cluster, resource, Key("", name)) if name in names else None
+        body = await find(cluster, resource, Key("", name)) if name in names else None
         if body is None:
             continue
         if resource in _POLICIES:
-            is_effective = await _find(cluster, _POLICIES[resource], Key("", name)) is not None
+            is_effective = await find(cluster, _POLICIES[resource], Key("", name)) is not None
         else:
             is_effective = bool(decode_gating(body, (webhook,)).selectors)
         if is_effective:
@@ -156,13 +157,6 @@ _POLICIES: Final = {
     MUTATING_BINDINGS: MUTATING_POLICIES,
     VALIDATING_BINDINGS: VALIDATING_POLICIES,
 }
-
-
-async def _find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
-    try:
-        return await cluster.get(resource, key)
-    except NotFoundError:
-        return None
 
 
 async def _gate(cluster: Reader, server: ServerVersion | None) -> Finding:
@@ -184,7 +178,7 @@ async def _protection(cluster: Reader) -> Finding:
 
 
 async def _activation(cluster: Reader, namespace: str) -> Finding:
-    body = await _find(cluster, SERVICE_ACCOUNTS, Key(namespace, CONTROLLER))
+    body = await find(cluster, SERVICE_ACCOUNTS, Key(namespace, CONTROLLER))
     if body is None:
         text = f"there is no service account {CONTROLLER} in namespace {namespace}"
         advice = "name the namespace of Bursar with -n, or apply: bursar manifests rbac"
@@ -196,7 +190,7 @@ async def _activation(cluster: Reader, namespace: str) -> Finding:
 
 
 async def _leader(cluster: Reader, namespace: str, now: datetime) -> Finding:
-    body = await _find(cluster, LEASES, Key(namespace, CONTROLLER))
+    body = await find(cluster, LEASES, Key(namespace, CONTROLLER))
     record = None if body is None else decode_lease(body).record
     advice = "look at the Deployment of the controller, and at its log"
     if record is None or not record.holder:
@@ -231,9 +225,7 @@ async def _quotas(cluster: Reader) -> Finding:
                 names.append(str(quota.quota.key))
     if not names:
         return Finding("quotas", Severity.OK, f"{count} quotas are in force")
-    listed = ", ".join(names[:NAMED_MAX])
-    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    text = f"{len(names)} of {count} quotas are not ready: {listed}{more}"
+    text = f"{len(names)} of {count} quotas are not ready: {some_of(names, NAMED_MAX)}"
     advice = "read their condition Ready: bursar describe quota NAME -A"
     return Finding("quotas", Severity.WARNING, text, advice)
 

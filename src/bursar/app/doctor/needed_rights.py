@@ -10,11 +10,11 @@ from bursar.app.extender.manifests import ExtenderInstallation, extender_documen
 from bursar.app.extender.names import EXTENDER
 from bursar.app.install.access import access_documents, capacity_documents
 from bursar.app.install.admission import GatingSettings
-from bursar.app.install.agent import AGENT, AgentInstallation, agent_documents
+from bursar.app.install.agent import AgentInstallation, agent_documents
 from bursar.app.install.documents import Document
 from bursar.app.install.removal import removal_documents
 from bursar.app.install.workloads import WorkloadSettings, controller_documents, webhook_documents
-from bursar.app.names import CONTROLLER, WEBHOOK
+from bursar.app.names import AGENT, CONTROLLER, WEBHOOK
 from bursar.app.operator.manifests import OperatorInstallation, operator_documents
 from bursar.app.operator.names import OPERATOR
 
@@ -26,13 +26,13 @@ IMAGE: Final = "bursar"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One verb on one resource. The name and the namespace are empty for all of them."""
+    """A verb on a resource. An empty name means every object, an empty namespace every one."""
 
     account: str
     verb: str
     group: str
     resource: str
-    """With the subresource, as in `pods/resize`."""
+    """The resource, with its subresource if there is one: `pods/resize`."""
     name: str = ""
     namespace: str = ""
 
@@ -45,7 +45,7 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledParts:
-    """What of Bursar is installed in a namespace."""
+    """The parts of Bursar that are installed in a namespace."""
 
     namespace: str
     accounts: frozenset[str]

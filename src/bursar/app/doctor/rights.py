@@ -6,10 +6,17 @@ may do everything.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
-from bursar.app.cluster.kinds import SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import (
+    ACCESS_REVIEWS,
+    CLUSTER_ROLE_BINDINGS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+)
 from bursar.app.cluster.ports import (
     ForbiddenError,
     Json,
@@ -29,22 +36,13 @@ from bursar.app.doctor.needed_rights import (
     needed_rights,
 )
 from bursar.app.extender.names import EXTENDER
-from bursar.app.install.agent import AGENT
-from bursar.app.install.documents import RBAC, Document
-from bursar.app.names import CONTROLLER, WEBHOOK
+from bursar.app.install.documents import Document
+from bursar.app.names import AGENT, CONTROLLER, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_QUOTAS
+from bursar.core.model.problem import some_of
 from bursar.wire.aaq_installation import decode_deployment
 from bursar.wire.cluster.authorization import Binding, decode_binding, decode_is_allowed
 
-ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False
-)
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", is_namespaced=True)
-DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", is_namespaced=True)
-BINDINGS: Final = (
-    Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False),
-    Resource(RBAC, "v1", "rolebindings", "RoleBinding", is_namespaced=True),
-)
 WORKLOADS: Final = (
     (DEPLOYMENTS, CONTROLLER),
     (DEPLOYMENTS, WEBHOOK),
@@ -78,16 +76,18 @@ async def rights_finding(
     try:
         lacking = await _denied(cluster, namespace, rights)
     except ForbiddenError as error:
-        text = f"the API server does not tell the rights of accounts: {error}"
+        text = f"the rights of the accounts cannot be checked: {error}"
         advice = "ask for the right to create subjectaccessreviews.authorization.k8s.io"
         return Finding("rights", Severity.WARNING, text, advice)
     if not lacking:
         names = " and ".join(sorted(parts.accounts))
         text = f"{names} have the {len(rights)} rights that they need"
         return Finding("rights", Severity.OK, text)
+    lacks: dict[str, list[str]] = {}
+    for each in lacking:
+        lacks.setdefault(each.account, []).append(str(each))
     text = "; ".join(
-        f"{account} may not: {_listed(str(each) for each in lacking if each.account == account)}"
-        for account in sorted({each.account for each in lacking})
+        f"{account} may not: {some_of(lacks[account], NAMED_MAX)}" for account in sorted(lacks)
     )
     advice = "apply the manifests of the installation again: bursar manifests rbac, and its parts"
     return Finding("rights", Severity.PROBLEM, text, advice)
@@ -105,7 +105,7 @@ async def bindings_finding(
     ours = {(namespace, account) for account in ACCOUNTS}
     found = [
         f"{resource.kind} {each.name} ({each.role}) for {_accounts(each, ours)}"
-        for resource in BINDINGS
+        for resource in (CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS)
         for each in await list_all(
             cluster,
             resource,
@@ -119,19 +119,13 @@ async def bindings_finding(
     found += [f"{each.account} may do everything" for each in everything if each not in denied]
     if not found:
         return Finding("bindings", Severity.OK, "no binding grants the accounts further rights")
-    text = f"further rights than the manifests grant: {_listed(found)}"
+    text = f"further rights than the manifests grant: {some_of(found, NAMED_MAX)}"
     advice = "delete these bindings, unless you know what they are for"
     return Finding("bindings", Severity.WARNING, text, advice)
 
 
 def _accounts(binding: Binding, ours: set[tuple[str, str]]) -> str:
     return " and ".join(sorted(name for _, name in binding.accounts & ours))
-
-
-def _listed(texts: Iterable[str]) -> str:
-    every = list(texts)
-    more = f" and {len(every) - NAMED_MAX} more" if len(every) > NAMED_MAX else ""
-    return ", ".join(every[:NAMED_MAX]) + more
 
 
 # ------------------------------------------------------------------ asking
@@ -143,11 +137,11 @@ async def _installed(
     accounts = [
         account
         for account in ACCOUNTS
-        if await _find(cluster, SERVICE_ACCOUNTS, Key(namespace, account)) is not None
+        if await find(cluster, SERVICE_ACCOUNTS, Key(namespace, account)) is not None
     ]
     arguments = {}
     for resource, name in WORKLOADS:
-        body = await _find(cluster, resource, Key(namespace, name))
+        body = await find(cluster, resource, Key(namespace, name))
         if body is not None:
             arguments[name] = decode_deployment(body).arguments
     return InstalledParts(
@@ -159,7 +153,7 @@ async def _installed(
     )
 
 
-async def _find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
+async def find(cluster: Reader, resource: Resource, key: Key) -> bytes | None:
     try:
         return await cluster.get(resource, key)
     except NotFoundError:

@@ -38,7 +38,8 @@ LOSSES: Final = (
     Loss(
         33,
         "nodes/pods at kubelets",
-        "kubelets ask for nodes/proxy, which the agent does not get: run it with --pods-from=api",
+        "kubelets require nodes/proxy, a right that the agent does not have: "
+        "run it with --pods-from=api",
     ),
 )
 

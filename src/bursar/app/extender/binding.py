@@ -17,8 +17,9 @@ from bursar.app.log import Log
 from bursar.core.model.pod_row import PodRow
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.holds import HoldState
-from bursar.core.pools.refusal import PoolReason, PoolRefusal, explain
+from bursar.core.pools.refusal import PoolReason, PoolRefusal
 from bursar.core.quota.ledger import PodKey
+from bursar.core.quota.refusal import explanation
 from bursar.wire.extender import BindRequest
 
 LOG: Final = Log("extender")
@@ -77,7 +78,7 @@ class PodBinder:
             return BOUND
         refusals = self.books.begin_binding(row, request.node, self._now_s())
         if refusals:
-            return BindResult(explain(refusals), row, refusals[0].reason)
+            return BindResult(explanation(refusals), row, refusals[0].reason)
         # If the scheduler hangs up, the binding goes on: it cannot be taken back.
         writing = asyncio.create_task(self._write(request, row))
         self._writing.add(writing)
@@ -119,10 +120,10 @@ class PodBinder:
         self._news.set()
 
     async def run(self) -> None:
-        """Find out what became of bindings that the watch does not show, until cancelled.
+        """Read the pods of bindings whose outcome the watch does not show, until cancelled.
 
-        Those that failed may have been stored. Of those that were stored, the watch may have missed
-        that the pod was bound and ended.
+        A binding that failed may have been stored all the same. If a binding was stored, the watch
+        may have missed that the pod was bound and has ended.
         """
         while True:
             now = self.clock.monotonic()

@@ -4,18 +4,17 @@ import asyncio
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from bursar.app.cluster.election.election import Candidacy, Election
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, Timing
 from bursar.app.cluster.events.document import EventType, ObjectReference
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.app.cluster.observe import Cluster as Watched
-from bursar.app.cluster.ports import Binder, Clock, Key, Writer
+from bursar.app.cluster.ports import Clock, Key
 from bursar.app.extender.binding import BindResult
 from bursar.app.extender.names import EXTENDER
 from bursar.app.extender.status import PoolEventReason
-from bursar.app.extender.term import ExtenderTerm, TermContext
+from bursar.app.extender.term import Cluster, ExtenderTerm, TermContext
 from bursar.app.log import Log
 from bursar.core.model.pod_row import PodRow
 from bursar.core.pools.holds import HOLD_SECONDS
@@ -25,10 +24,6 @@ from bursar.wire.model.pod_row import PodRowDecoder
 
 LOG: Final = Log("extender")
 BIND_ACTION: Final = "Bind"
-
-
-class Cluster(Watched, Writer, Binder, Protocol):
-    """The cluster as the extender uses it."""
 
 
 class NotLeadingError(Exception):
@@ -184,4 +179,4 @@ class Extender:
             await term.run()
         finally:
             self._term = None
-            LOG.info("leading no longer")
+            LOG.info("no longer leading")

@@ -5,11 +5,11 @@ every pod of the cluster.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from bursar.app.extender.kinds import CLUSTER_RESOURCES, ENDPOINT_SLICES, STORAGE_CAPACITIES
 from bursar.app.extender.names import EXTENDER, SCHEDULER_CA_CONFIG, SCHEDULER_USER, SIGNAL
 from bursar.app.install.documents import (
+    OBSERVE,
     Document,
     document,
     granted,
@@ -27,8 +27,6 @@ from bursar.app.install.workloads import (
     labels_of,
     workload_documents,
 )
-
-OBSERVE: Final = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from bursar.wire.pools import decode_pool
 
 @dataclass(slots=True)
 class Holding:
-    """What some pods hold of a pool, and what others request that hold nothing."""
+    """What pods hold of a pool, and what pods that hold nothing request of it."""
 
     used_nanos: int = 0
     pods: int = 0

@@ -6,11 +6,11 @@ from typing import Final
 
 from bursar.app.cluster.ports import Json
 from bursar.app.extender.names import EXTENDER, URL_PATH
+from bursar.core.model.pod import DEFAULT_SCHEDULER
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 TIMEOUT_SECONDS: Final = 10
 """Longer than a binding can take, so that the scheduler learns how it ended."""
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 def service_url(namespace: str) -> str:

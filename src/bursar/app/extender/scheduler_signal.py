@@ -1,10 +1,10 @@
-"""Has the scheduler try refused pods again when it sees no reason for it.
+"""A signal that makes the scheduler try refused pods again when it sees no event by itself.
 
-The scheduler tries a pod that an extender refused again after any event of the cluster, for
+If an extender refused a pod, the scheduler tries the pod again after any event of the cluster, for
 example when a pod ends. If a capacity is raised, or a hold ends, there is no such event, and the
 pod would wait for up to five minutes. So the extender changes an object that the scheduler watches:
 a CSIStorageCapacity in its own namespace, of a storage class that does not exist. Of all kinds that
-the scheduler watches it is the one that needs the least permissions and has no other effect.
+the scheduler watches, this one needs the fewest permissions and has no other effect.
 """
 
 from collections.abc import Callable, Sequence

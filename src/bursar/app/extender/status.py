@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -18,10 +18,11 @@ from bursar.core.pools.accounts import PoolState
 from bursar.core.pools.books import PoolBooks
 from bursar.core.pools.pool import Pool
 from bursar.core.quota.account import Account, to_quantity
+from bursar.wire.structs.fields import timestamp
 
 LOG: Final = Log("extender")
 REPORT_SECONDS: Final = 1.0
-"""Shortest time between two looks at what the statuses should say."""
+"""Shortest time between two comparisons of the statuses with the books."""
 PODS_PER_SLICE: Final = 1_000
 """Pods that are counted before other tasks get their turn."""
 SHARES_SHOWN_MAX: Final = 50
@@ -45,7 +46,7 @@ class PoolEventReason(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReport:
-    """What the status of a pool says."""
+    """A pool with its accounts, and the pods that wait for it: the input of its status."""
 
     state: PoolState
     waiting_pods: int
@@ -53,7 +54,7 @@ class PoolReport:
 
 
 async def reports(books: PoolBooks) -> list[PoolReport]:
-    """What the statuses say. The event loop is free in between, however many pods wait."""
+    """Report on every pool. Other tasks run after every `PODS_PER_SLICE` pods."""
     waiting: dict[str, list[int]] = {}
     for number, key in enumerate(books.pod_keys(), 1):
         for name, nanos in books.waited_for(key):
@@ -86,7 +87,7 @@ class PoolStatuses:
         self._is_leader, self._recorder = is_leader, recorder
         self._statuses = StatusWrites(writer, CLUSTER_RESOURCES)
         self.latest: list[PoolReport] = []
-        """What the statuses should have said at the last look."""
+        """The reports of the last comparison."""
 
     async def run(self) -> None:
         while True:
@@ -228,7 +229,7 @@ def _since(now: datetime, before: Mapping[str, Json]) -> Callable[[str, str], st
         for each in known if isinstance(known, list) else ():
             if isinstance(each, dict) and (each["type"], each["status"]) == (type, status):
                 return str(each["lastTransitionTime"])
-        return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return timestamp(now)
 
     return find
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
 
-from bursar.app.cluster.election.lease import LEASES
 from bursar.app.cluster.events.recorder import EventRecorder
-from bursar.app.cluster.observe import Cluster as Watched
-from bursar.app.cluster.observe import RunningInformer, follow, observe
+from bursar.app.cluster.kinds import LEASES
+from bursar.app.cluster.observe import RunningInformer, Watched, follow, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ownership import owner_references
 from bursar.app.cluster.ports import (
@@ -38,7 +37,7 @@ LOG: Final = Log("extender")
 
 
 class Cluster(Watched, Writer, Binder, Protocol):
-    """The cluster as a term uses it."""
+    """The cluster as the extender uses it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from bursar.app.capacity.places import CAPACITY_CONFIG, PRESET_CONFIG
+from bursar.app.cluster.kinds import RBAC_GROUP
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.counting.kinds import COUNTING_POLICIES, KUBEVIRTS, MIGRATIONS, VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.documents import (
-    METRICS_PATH,
     METRICS_READER,
-    RBAC,
+    OBSERVE,
     Document,
     document,
     granted,
@@ -26,14 +26,12 @@ from bursar.app.install.policies.confinement import (
     confinement_documents,
     node_confinement_documents,
 )
-from bursar.app.names import CONTROLLER, PROMISES, WEBHOOK
+from bursar.app.names import CONTROLLER, METRICS_PATH, PROMISES, WEBHOOK
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS, GROUP
 
 CAPACITY: Final = f"{CONTROLLER}-capacity"
 POD_SECURITY: Final = "pod-security.kubernetes.io"
 READ: Final = ("get", "list", "watch")
-OBSERVE: Final = ("list", "watch")
-"""What an informer needs: it never reads a single object."""
 KEEP: Final = ("create", "patch", "delete")
 """What a reconciler needs for objects of its own: it never replaces an object as a whole."""
 WRITE: Final = ("create", "update", "patch", "delete")
@@ -80,7 +78,7 @@ def access_documents(settings: GatingSettings, *, has_agent: bool = False) -> tu
 
 def _metrics_reader() -> Document:
     """The role of Prometheus. It is not bound: the manifests do not know its service account."""
-    role = document(f"{RBAC}/v1", "ClusterRole", METRICS_READER, labels={GROUP: ""})
+    role = document(f"{RBAC_GROUP}/v1", "ClusterRole", METRICS_READER, labels={GROUP: ""})
     role["rules"] = [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}]
     return role
 
@@ -111,9 +109,10 @@ def _controller_rules(settings: GatingSettings) -> list[Document]:
         permission(OBSERVE, "applicationawareresourcequotas", group=GROUP),
         permission(("patch",), "applicationawareresourcequotas/status", group=GROUP),
         permission(("create", "patch"), "events", group="events.k8s.io"),
-        # TokenReviews also of the webhook, which asks about resizes.
+        # The controller also reviews the webhook's token, which comes with questions about resizes.
         *metrics_review_rules(),
-        # In which namespaces pods are gated, to compare with the controller's own selector.
+        # The objects that say in which namespaces pods are gated. The controller compares them with
+        # its own selector.
         *(
             permission(("get",), resource.plural, group=resource.group, names=(name,))
             for resource, name in CONFIGURATIONS
@@ -156,10 +155,10 @@ def _tenant_roles(settings: GatingSettings) -> tuple[Document, Document]:
     if settings.allow_cluster_quota:
         seen.append("applicationawareappliedclusterresourcequotas")
     # `edit` and `admin` include `view`.
-    labels = {GROUP: "", f"{RBAC}/aggregate-to-view": "true"}
-    viewer = document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-viewer", labels=labels)
+    labels = {GROUP: "", f"{RBAC_GROUP}/aggregate-to-view": "true"}
+    viewer = document(f"{RBAC_GROUP}/v1", "ClusterRole", "aaq-quota-viewer", labels=labels)
     viewer["rules"] = [permission(READ, *seen, group=GROUP)]
-    editor = document(f"{RBAC}/v1", "ClusterRole", "aaq-quota-editor", labels={GROUP: ""})
+    editor = document(f"{RBAC_GROUP}/v1", "ClusterRole", "aaq-quota-editor", labels={GROUP: ""})
     editor["rules"] = [permission((*READ, *WRITE), seen[0], group=GROUP)]
     return viewer, editor
 

@@ -38,13 +38,13 @@ from bursar.app.install.documents import (
 from bursar.app.install.policies.quota_policy import quota_policy_documents
 from bursar.app.names import (
     CONTROLLER,
-    DEFAULT_NAMESPACE,
     FULL_QUEUES_ANNOTATION,
     GATING_ACTIVE,
     GATING_ANNOTATION,
     GATING_POLICY,
     GATING_WEBHOOK,
     GATING_WEBHOOKS,
+    OWN_NAMESPACE,
     PROTECTION_POLICY,
     PROTECTION_WEBHOOKS,
     REMOVAL_WEBHOOK,
@@ -59,11 +59,11 @@ from bursar.core.quota.targeting import GATING_LABEL, KUBE_SYSTEM
 
 MAY_NOT_GROW: Final = (
     "requests and limits of a running pod may only shrink here: without a webhook a resize "
-    "cannot be held against the quotas; replace the pod instead"
+    "cannot be checked against the quotas; replace the pod instead"
 )
 MAY_NOT_CHANGE_SCOPE: Final = (
-    "activeDeadlineSeconds cannot be added to a pod that has passed the quota gate: it would move "
-    "the pod to another quota, which was not asked; create the pod with it. The scope is used by "
+    "activeDeadlineSeconds cannot be added to a pod that has passed the quota gate: the pod would "
+    "move to another quota, which was not checked; create the pod with it. The scope is used by "
 )
 DEADLINE_SCOPES: Final = ("NotTerminating", "Terminating")
 """Scopes that select pods by a field that can be added to a running pod."""
@@ -83,7 +83,7 @@ _BY_DEFAULT: Final = LabelSelector(
 class GatingSettings:
     """Settings of the gate. Raises `ValueError` for an invalid namespace or selector."""
 
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     """The namespace of Bursar. Its pods and those of kube-system are never gated."""
     namespace_selector: LabelSelector | None = None
     """Selects the gated namespaces. None: those with `GATING_LABEL`. An empty selector: all."""
@@ -255,7 +255,7 @@ def _by_account(settings: GatingSettings) -> Document:
 def waiting_pods_documents(settings: GatingSettings) -> Pair:
     """Refuse new pods of namespaces in which too many wait. Webhooks need this policy as well.
 
-    A webhook is not called for a pod that its author has gated himself. This policy sees all pods.
+    A webhook is not called for a pod that has the gate from its author. This policy sees all pods.
     The leader writes the annotation (`app/controller/queue_limit.py`).
     """
     listed = f"params.metadata.?annotations[?'{FULL_QUEUES_ANNOTATION}'].orValue('')"

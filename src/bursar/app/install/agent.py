@@ -24,10 +24,8 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import AGENT, OWN_NAMESPACE
 
-AGENT: Final = "bursar-agent"
-"""The service account, its role, and the DaemonSet."""
 TRUSTED: Final = "/etc/bursar/kubelet-ca.crt"
 """Path in the container of the certificate that kubelet must present."""
 SOURCES_FOLDER: Final = "/etc/bursar/sources"
@@ -49,7 +47,7 @@ class AgentInstallation:
     """
 
     image: str
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     pods_from: PodsFrom = PodsFrom.KUBELET
     socket_folder: str = SOCKET_FOLDER
     kubelet_folder: str = KUBELET_FOLDER
@@ -66,7 +64,7 @@ class AgentInstallation:
     """Measure the local ephemeral storage of pods. The agent then reads the kubelet's folder of
     pods, which has the content of Secrets too, and the folder of logs."""
     options: tuple[str, ...] = ()
-    """Further ones of `bursar agent`, as they are."""
+    """Further options of `bursar agent`, passed on unchanged."""
 
     def __post_init__(self) -> None:
         require_image(self.image)
@@ -89,7 +87,7 @@ class AgentInstallation:
 
 
 def _plain(path: str) -> str:
-    """Written in the shortest way.
+    """The path without superfluous slashes and dots.
 
     >>> _plain("/var//lib/./kubelet/")
     '/var/lib/kubelet'
@@ -137,8 +135,9 @@ def _daemon_set(installation: AgentInstallation) -> Document:
     name = {"app.kubernetes.io/name": AGENT}
     found["spec"] = {
         "selector": {"matchLabels": name},
-        # Two at once would both want the socket, so the old one goes first. Its socket stays
-        # where it is, so that clients are refused for a moment and do not think there is none.
+        # Only one agent of a node can have the socket, so the old pod ends before the new one
+        # starts. The socket file stays: clients are refused for a moment, and retry. Without the
+        # file they would conclude that this node has no PodResources API.
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
         "template": {"metadata": {"labels": dict(LABELS)}, "spec": _pod(installation)},
     }
@@ -149,7 +148,7 @@ def _pod(installation: AgentInstallation) -> Document:
     spec: Document = {
         "serviceAccountName": AGENT,
         "priorityClassName": "system-node-critical",
-        # Other pods of the node may wait for it, whatever the node is tainted with.
+        # Other pods of the node may need the agent to start, whatever taints the node has.
         "tolerations": [{"operator": "Exists"}],
         "terminationGracePeriodSeconds": 10,
         "enableServiceLinks": False,

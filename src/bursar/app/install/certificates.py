@@ -1,28 +1,23 @@
-"""RBAC for certificates: what processes need to serve a Secret's, and the leader to keep it.
+"""RBAC for certificates: rights to serve the certificate of a Secret, and to make and renew it.
 
 The functions return rules, which other manifests make Roles of. A Role that names objects permits
 their list and watch too, because Bursar's requests name the object in their field selector.
 """
 
-from typing import Final
-
 from bursar.app.certificates import aaq_names
 from bursar.app.certificates.names import CA_SECRET, CONFIGURATIONS, TLS_SECRET
-from bursar.app.install.documents import Document, permission
-
-OBSERVE: Final = ("list", "watch")
-"""What an informer needs: it never reads a single object."""
+from bursar.app.install.documents import OBSERVE, Document, permission
 
 
 def serving_rules(tls_secret: str = TLS_SECRET) -> list[Document]:
-    """In Bursar's namespace, for every process with `--tls-secret`: read that Secret."""
+    """Rules in Bursar's namespace for every process with `--tls-secret`: read that Secret."""
     return [permission(OBSERVE, "secrets", names=(tls_secret,))]
 
 
 def keeping_rules(*, is_like_aaq: bool = False) -> list[Document]:
-    """In Bursar's namespace, for a controller with `--keep-certificates`: keep both Secrets.
+    """Rules in Bursar's namespace for a controller with `--keep-certificates`: write both Secrets.
 
-    They include `serving_rules`. With `--aaq-certificates` there is a ConfigMap besides.
+    They include `serving_rules`. With `--aaq-certificates` they also include a ConfigMap.
 
     RBAC cannot restrict the creation of Secrets by name.
     """
@@ -38,7 +33,7 @@ def keeping_rules(*, is_like_aaq: bool = False) -> list[Document]:
 
 
 def bundle_rules() -> list[Document]:
-    """In the whole cluster, for a controller with `--keep-certificates`: write `caBundle`s."""
+    """Cluster-wide rules for a controller with `--keep-certificates`: write `caBundle`s."""
     return [
         permission(
             (*OBSERVE, "patch"),

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from bursar.app.cluster.kinds import ADMISSION_GROUP, RBAC_GROUP
 from bursar.app.cluster.ports import Json
 from bursar.app.names import WEBHOOK
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.quota.targeting import KUBE_SYSTEM
 
-ADMISSION: Final = "admissionregistration.k8s.io/v1"
-NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The label of each namespace that Kubernetes sets to its name."""
-RBAC: Final = "rbac.authorization.k8s.io"
+ADMISSION: Final = f"{ADMISSION_GROUP}/v1"
+PART_OF_BURSAR: Final = {"app.kubernetes.io/part-of": "bursar"}
+ADMINISTRATORS: Final = "system:masters"
+"""The group of users whom RBAC permits everything."""
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -65,7 +67,8 @@ def permission(
     return {**found, "resourceNames": list(names)} if names else found
 
 
-METRICS_PATH: Final = "/metrics"
+OBSERVE: Final = ("list", "watch")
+"""The verbs that an informer needs: it never reads a single object."""
 METRICS_READER: Final = "bursar-metrics-reader"
 
 
@@ -89,11 +92,11 @@ def granted(
     """A Role, or without a namespace a ClusterRole, and its binding to a service account."""
     prefix = "" if namespace else "Cluster"
     role, binding = (
-        document(f"{RBAC}/v1", f"{prefix}{kind}", name, namespace=namespace, labels=labels)
+        document(f"{RBAC_GROUP}/v1", f"{prefix}{kind}", name, namespace=namespace, labels=labels)
         for kind in ("Role", "RoleBinding")
     )
     role["rules"] = list(rules)
-    binding["roleRef"] = {"apiGroup": RBAC, "kind": f"{prefix}Role", "name": name}
+    binding["roleRef"] = {"apiGroup": RBAC_GROUP, "kind": f"{prefix}Role", "name": name}
     binding["subjects"] = [{"kind": "ServiceAccount", "namespace": home, "name": account}]
     return role, binding
 

@@ -56,7 +56,7 @@ ALERTS: Final = (
         expression="bursar_releases_in_flight > 0 and increase(bursar_released_total[10m]) == 0",
         minutes=10,
         severity="critical",
-        summary="The controller removes gates without success.",
+        summary="The controller fails to remove scheduling gates.",
         description="{{ $value }} releases are in flight, and none has succeeded in 10 minutes.",
     ),
     Alert(
@@ -84,7 +84,8 @@ ALERTS: Final = (
         minutes=5,
         severity="warning",
         summary="A cache of the controller is stale.",
-        description="{{ $labels.resource }} have not been heard of for {{ $value }} seconds.",
+        description="The cache of {{ $labels.resource }} was last known to be current "
+        "{{ $value }} seconds ago.",
     ),
     Alert(
         name="BursarWritesFail",
@@ -127,7 +128,7 @@ ALERTS: Final = (
         expression="bursar_full_queues > 0",
         minutes=15,
         severity="warning",
-        summary="As many pods of a namespace wait for quotas as may.",
+        summary="Namespaces have the maximum number of waiting pods.",
         description="The API server refuses new pods in {{ $value }} namespaces.",
     ),
     Alert(
@@ -143,7 +144,7 @@ ALERTS: Final = (
         expression="bursar_operator_condition{type='Degraded'} == 1",
         minutes=10,
         severity="warning",
-        summary="The installation is not as the AAQ object wants it.",
+        summary="The installation differs from the AAQ object.",
         description="Reason: {{ $labels.reason }}. The condition of the object says what is wrong.",
     ),
     Alert(

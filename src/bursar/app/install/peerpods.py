@@ -18,6 +18,7 @@ from bursar.app.install.documents import (
     ADMISSION,
     DNS_LABEL,
     DNS_SUBDOMAIN,
+    PART_OF_BURSAR,
     Document,
     Endpoint,
     admission_policy,
@@ -28,19 +29,17 @@ from bursar.app.install.documents import (
     spared_namespaces,
 )
 from bursar.app.install.policies.peerpod_protection import (
-    LABELS,
     has_class,
     protection_documents,
     protection_documents_without_webhook,
 )
-from bursar.app.names import DEFAULT_NAMESPACE, PEER_PODS_PATH
+from bursar.app.names import OWN_NAMESPACE, PEER_POD_WEBHOOKS, PEER_PODS_PATH
 from bursar.core.model.names import is_extended
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.selectors.selector import LabelSelector
 from bursar.core.peerpods.names import RUNTIME_CLASS, VM_RESOURCE
 from bursar.core.sharing import no_labels
 
-CONFIGURATION: Final = "peer-pods-webhook-mutating-webhook-configuration"
 WEBHOOK: Final = "mwebhook.peerpods.io"
 COMPONENT: Final = {"app.kubernetes.io/component": "webhook"}
 POLICY: Final = "ask-for-vm.bursar.io"
@@ -52,7 +51,7 @@ TIMEOUT_S: Final = 5
 class PeerPodInstallation:
     """Settings for peer pods. Raises `ValueError` for invalid names."""
 
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     """The namespace of Bursar. Its pods and those of kube-system are not rewritten."""
     runtime_classes: tuple[str, ...] = (RUNTIME_CLASS,)
     vm_resource: str = VM_RESOURCE
@@ -150,7 +149,7 @@ def _runtime_class(name: str, installation: PeerPodInstallation) -> Document:
         "cpu": str(installation.overhead_cpu),
         "memory": str(installation.overhead_memory),
     }
-    manifest = document("node.k8s.io/v1", "RuntimeClass", name, labels=LABELS)
+    manifest = document("node.k8s.io/v1", "RuntimeClass", name, labels=PART_OF_BURSAR)
     manifest["handler"] = installation.handler or name
     manifest["overhead"] = {"podFixed": overhead}
     if installation.node_selector:
@@ -187,8 +186,8 @@ def webhook_document(installation: PeerPodInstallation, endpoint: Endpoint) -> D
     }
     if installation.asks_about_all_pods:
         del webhook["matchConditions"]
-    labels = {**LABELS, **COMPONENT}
-    manifest = document(ADMISSION, "MutatingWebhookConfiguration", CONFIGURATION, labels=labels)
+    labels = {**PART_OF_BURSAR, **COMPONENT}
+    manifest = document(ADMISSION, "MutatingWebhookConfiguration", PEER_POD_WEBHOOKS, labels=labels)
     return endpoint.annotate({**manifest, "webhooks": [webhook]})
 
 
@@ -217,4 +216,4 @@ def _policy_documents(installation: PeerPodInstallation) -> tuple[Document, Docu
         "reinvocationPolicy": "IfNeeded",
     }
     where: Document = {"matchResources": installation.where}
-    return admission_policy("Mutating", POLICY, spec, where, labels=LABELS)
+    return admission_policy("Mutating", POLICY, spec, where, labels=PART_OF_BURSAR)

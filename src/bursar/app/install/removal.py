@@ -5,8 +5,9 @@ the controller's service account, because the policies that protect gates let on
 remove them. The Job's role adds what the account may not do otherwise: to delete the objects that
 gate pods, and to read a pod again that changed before its gate was removed.
 
-The Lease and the Secrets of certificates are not its business: the leader, which still runs, would
-make them again. They go with the controller's service account, which is their owner.
+The Job does not delete the Lease and the Secrets of certificates: the leader, which still runs,
+would create them again. Kubernetes deletes them with the controller's service account, which is
+their owner.
 """
 
 from typing import Final
@@ -18,14 +19,14 @@ from bursar.app.install.workloads import (
     WorkloadSettings,
     labels_of,
 )
-from bursar.app.names import CONTROLLER, GATING_POLICY, GATING_WEBHOOKS, WAITING_PODS_POLICY
+from bursar.app.names import CONTROLLER
+from bursar.app.quota.release.force_release import GATING_OBJECTS, LIMIT_OBJECTS
 
 REMOVAL: Final = "bursar-removal"
 """The Job, and the ClusterRole and binding that it needs."""
 ARGUMENTS: Final = ("release", "--all", "--stop-gating", "--yes")
 SECONDS_MAX: Final = 240
 """Less than the five minutes for which `helm uninstall` waits."""
-ADMISSION: Final = "admissionregistration.k8s.io"
 
 
 def removal_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
@@ -33,23 +34,9 @@ def removal_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
     labels = labels_of("removal")
     home = settings.namespace
     rules = [
-        permission(
-            ("delete",),
-            "mutatingadmissionpolicybindings",
-            group=ADMISSION,
-            names=(GATING_POLICY,),
-        ),
-        permission(
-            ("delete",),
-            "mutatingwebhookconfigurations",
-            group=ADMISSION,
-            names=(GATING_WEBHOOKS,),
-        ),
-        permission(
-            ("delete",),
-            "validatingadmissionpolicybindings",
-            group=ADMISSION,
-            names=(WAITING_PODS_POLICY,),
+        *(
+            permission(("delete",), resource.plural, group=resource.group, names=(key.name,))
+            for resource, key in (*GATING_OBJECTS, *LIMIT_OBJECTS)
         ),
         permission(("get",), "pods"),
     ]

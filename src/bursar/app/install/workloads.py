@@ -22,7 +22,7 @@ from bursar.app.install.documents import (
     require_image,
     require_namespace,
 )
-from bursar.app.names import CONTROLLER, DEFAULT_NAMESPACE, TLS_SUITES, TLS_VERSION, WEBHOOK
+from bursar.app.names import CONTROLLER, OWN_NAMESPACE, TLS_SUITES, TLS_VERSION, WEBHOOK
 from bursar.app.quota.kinds import GROUP
 from bursar.core.operator.tls import DEFAULT_TLS, TlsChoice
 
@@ -68,7 +68,7 @@ class WorkloadSettings:
     """Settings of both Deployments. Raises `ValueError` for an invalid image or namespace."""
 
     image: str
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str = OWN_NAMESPACE
     replicas: int = REPLICAS
     keeps_certificates: bool = True
     """Whether the controller makes and renews the certificates. False: cert-manager does."""
@@ -89,7 +89,8 @@ class WorkloadSettings:
     placement: Mapping[str, Json] = field(default_factory=dict)
     """`nodeSelector`, `affinity` and `tolerations` of the pods, as in a pod's spec."""
     sidecars: Sequence[Mapping[str, Json]] = ()
-    """Containers beside the controller that count pods. The caller gives it their number."""
+    """Containers beside the controller that count pods. The caller adds their number to
+    `controller_options`."""
     tls: TlsChoice = DEFAULT_TLS
 
     def __post_init__(self) -> None:
@@ -204,7 +205,7 @@ def webhook_documents(settings: WorkloadSettings) -> tuple[Document, ...]:
 def certificate_access(
     settings: WorkloadSettings, account: str, *, keeps: bool
 ) -> Iterator[Document]:
-    """The right to read the certificate, and for the one who keeps it the right to renew it."""
+    """The right to read the serving certificate; with `keeps`, also the right to renew it."""
     name, home = f"{account}-certificates", settings.namespace
     labels = labels_of("certificates")
     if keeps:

@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from bursar.app.cluster.informer.store import Identity
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import (
+    DEPLOYMENTS,
+    MUTATING_WEBHOOKS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.cluster.patches import fenced_patch, put, remove
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
@@ -19,18 +27,12 @@ from bursar.app.cluster.ports import (
     Patch,
     PatchKind,
     Preconditions,
+    ReadWriter,
     Resource,
     UnavailableError,
 )
 from bursar.app.install.documents import Document
-from bursar.app.migration.gather import DEPLOYMENTS, SERVICES, MovingCluster
-from bursar.app.migration.guard import (
-    BINDINGS,
-    GUARD,
-    POLICIES,
-    guard_documents,
-    shared_gate_conditions,
-)
+from bursar.app.migration.guard import GUARD, guard_documents, shared_gate_conditions
 from bursar.app.migration.installation import Group, Installation, Manifest
 from bursar.app.migration.plan import (
     Step,
@@ -58,10 +60,10 @@ IN_FLIGHT_MAX: Final = 16
 REPEATS_MAX: Final = 2
 """How often a request is repeated at once."""
 
-Effect = Callable[[MovingCluster, State], Awaitable[None]]
+Effect = Callable[[ReadWriter, State], Awaitable[None]]
 
 
-async def perform(step: Step, cluster: MovingCluster, state: State) -> None:
+async def perform(step: Step, cluster: ReadWriter, state: State) -> None:
     """Carry out a step. Steps that only wait do nothing. Raises `ClusterError`."""
     effect = EFFECTS.get(step)
     if effect is not None:
@@ -71,24 +73,24 @@ async def perform(step: Step, cluster: MovingCluster, state: State) -> None:
 # ------------------------------------------------------------------ guard and ownership
 
 
-async def _guard(cluster: MovingCluster, state: State) -> None:
+async def _guard(cluster: ReadWriter, state: State) -> None:
     selector = None if state.aaq is None else state.aaq.selector
     policy, binding = guard_documents(selector, state.home)
-    await _apply(cluster, POLICIES, Key("", GUARD), policy)
-    await _apply(cluster, BINDINGS, Key("", GUARD), binding)
+    await _apply(cluster, VALIDATING_POLICIES, Key("", GUARD), policy)
+    await _apply(cluster, VALIDATING_BINDINGS, Key("", GUARD), binding)
 
 
-async def _unguard(cluster: MovingCluster, _: State) -> None:
-    await _delete(cluster, BINDINGS, Key("", GUARD))
-    await _delete(cluster, POLICIES, Key("", GUARD))
+async def _unguard(cluster: ReadWriter, _: State) -> None:
+    await _delete(cluster, VALIDATING_BINDINGS, Key("", GUARD))
+    await _delete(cluster, VALIDATING_POLICIES, Key("", GUARD))
 
 
-async def _protect(cluster: MovingCluster, state: State) -> None:
+async def _protect(cluster: ReadWriter, state: State) -> None:
     for each in state.owned:
         await _disown(cluster, each)
 
 
-async def _disown(cluster: MovingCluster, owned: OwnedObject) -> None:
+async def _disown(cluster: ReadWriter, owned: OwnedObject) -> None:
     """Remove AAQ from the owners. Its place in the list is known at this resourceVersion only."""
     places = [
         index
@@ -106,17 +108,17 @@ async def _disown(cluster: MovingCluster, owned: OwnedObject) -> None:
 # ------------------------------------------------------------------ Deployments
 
 
-async def _stop_operator(cluster: MovingCluster, state: State) -> None:
+async def _stop_operator(cluster: ReadWriter, state: State) -> None:
     await _scale_to_zero(cluster, state.operator, is_remembered=True)
 
 
-async def _stop_controller(cluster: MovingCluster, state: State) -> None:
-    """Of AAQ, or on the way back of Bursar: it is the one that is there."""
+async def _stop_controller(cluster: ReadWriter, state: State) -> None:
+    """Scale the controller to zero: that of AAQ, or on the way back that of Bursar."""
     await _scale_to_zero(cluster, state.controller)
 
 
 async def _scale_to_zero(
-    cluster: MovingCluster, deployment: DeploymentFacts | None, *, is_remembered: bool = False
+    cluster: ReadWriter, deployment: DeploymentFacts | None, *, is_remembered: bool = False
 ) -> None:
     if deployment is None or not deployment.replicas:
         return
@@ -131,12 +133,12 @@ async def _scale_to_zero(
     await _if_found(cluster.patch(DEPLOYMENTS, _key(metadata), patch))
 
 
-async def _remove_controller(cluster: MovingCluster, state: State) -> None:
+async def _remove_controller(cluster: ReadWriter, state: State) -> None:
     if state.controller is not None:
         await _delete_exactly(cluster, DEPLOYMENTS, state.controller.metadata)
 
 
-async def _start_operator(cluster: MovingCluster, state: State) -> None:
+async def _start_operator(cluster: ReadWriter, state: State) -> None:
     if state.operator is None:
         return
     metadata = state.operator.metadata
@@ -151,7 +153,7 @@ async def _start_operator(cluster: MovingCluster, state: State) -> None:
 # ------------------------------------------------------------------ AAQ's webhook
 
 
-async def _share_gate(cluster: MovingCluster, state: State) -> None:
+async def _share_gate(cluster: ReadWriter, state: State) -> None:
     found = state.mutating
     if found is None:
         return
@@ -164,7 +166,7 @@ async def _share_gate(cluster: MovingCluster, state: State) -> None:
     await _if_found(cluster.patch(MUTATING_WEBHOOKS, _key(found.metadata), patch))
 
 
-async def _remove_webhooks(cluster: MovingCluster, state: State) -> None:
+async def _remove_webhooks(cluster: ReadWriter, state: State) -> None:
     found: tuple[tuple[Resource, WebhookFacts | None], ...] = (
         (MUTATING_WEBHOOKS, state.mutating),
         (VALIDATING_WEBHOOKS, state.validating),
@@ -174,7 +176,7 @@ async def _remove_webhooks(cluster: MovingCluster, state: State) -> None:
             await _delete_exactly(cluster, resource, webhooks.metadata)
 
 
-async def _remove_server(cluster: MovingCluster, state: State) -> None:
+async def _remove_server(cluster: ReadWriter, state: State) -> None:
     if state.server is not None and not is_bursars(state.server.metadata):
         await _delete_exactly(cluster, DEPLOYMENTS, state.server.metadata)
     if state.service is not None and not is_bursars(state.service):
@@ -184,26 +186,26 @@ async def _remove_server(cluster: MovingCluster, state: State) -> None:
 # ------------------------------------------------------------------ Bursar's objects
 
 
-async def _install(cluster: MovingCluster, state: State) -> None:
+async def _install(cluster: ReadWriter, state: State) -> None:
     """Apply all but the webhook. The annotation of an earlier controller of Bursar's goes first."""
     await _forget_activation(cluster, state)
     await _apply_group(cluster, state, Group.FIRST)
 
 
-async def _install_server(cluster: MovingCluster, state: State) -> None:
+async def _install_server(cluster: ReadWriter, state: State) -> None:
     await _apply_group(cluster, state, Group.SERVER)
 
 
-async def _install_webhooks(cluster: MovingCluster, state: State) -> None:
+async def _install_webhooks(cluster: ReadWriter, state: State) -> None:
     await _apply_group(cluster, state, Group.WEBHOOKS)
 
 
-async def _apply_group(cluster: MovingCluster, state: State, group: Group) -> None:
+async def _apply_group(cluster: ReadWriter, state: State, group: Group) -> None:
     for each in () if state.installation is None else state.installation.of(group):
         await _apply_manifest(cluster, each)
 
 
-async def _apply_manifest(cluster: MovingCluster, manifest: Manifest) -> None:
+async def _apply_manifest(cluster: ReadWriter, manifest: Manifest) -> None:
     try:
         await _apply(cluster, manifest.resource, manifest.key, manifest.body)
     except InvalidError:
@@ -214,7 +216,7 @@ async def _apply_manifest(cluster: MovingCluster, manifest: Manifest) -> None:
         await _apply(cluster, manifest.resource, manifest.key, manifest.body)
 
 
-async def refusals_of(cluster: MovingCluster, installation: Installation) -> tuple[str, ...]:
+async def refusals_of(cluster: ReadWriter, installation: Installation) -> tuple[str, ...]:
     """What the API server would refuse in the manifests, as far as a dry-run can tell.
 
     Deployments are left out: AAQ's have the same names, and other selectors of pods, which cannot
@@ -235,12 +237,12 @@ async def refusals_of(cluster: MovingCluster, installation: Installation) -> tup
     return tuple(found)
 
 
-async def _uninstall(cluster: MovingCluster, state: State) -> None:
+async def _uninstall(cluster: ReadWriter, state: State) -> None:
     for each in objects_to_uninstall(state):
         await _delete(cluster, each.resource, each.key)
 
 
-async def _remove_gate(cluster: MovingCluster, state: State) -> None:
+async def _remove_gate(cluster: ReadWriter, state: State) -> None:
     # Bindings come before policies, and the gate before its protection.
     gates = sorted(gate_objects(state), key=lambda each: (each.key.name, not _is_binding(each)))
     for each in gates:
@@ -250,7 +252,7 @@ async def _remove_gate(cluster: MovingCluster, state: State) -> None:
         await _unshare_gate(cluster, state.mutating)
 
 
-async def _unshare_gate(cluster: MovingCluster, webhooks: WebhookFacts) -> None:
+async def _unshare_gate(cluster: ReadWriter, webhooks: WebhookFacts) -> None:
     """Remove the match conditions from AAQ's webhook. AAQ's operator would do so as well."""
     operations = [
         remove(f"/webhooks/{index}/matchConditions") for index in range(len(webhooks.webhooks))
@@ -264,7 +266,7 @@ def _is_binding(manifest: Manifest) -> bool:
     return manifest.kind.endswith("Binding")
 
 
-async def _forget_activation(cluster: MovingCluster, state: State) -> None:
+async def _forget_activation(cluster: ReadWriter, state: State) -> None:
     body: Json = {"metadata": {"annotations": {GATING_ANNOTATION: None}}}
     patch = Patch(kind=PatchKind.MERGE, body=body)
     await _if_found(cluster.patch(SERVICE_ACCOUNTS, Key(state.home, CONTROLLER), patch))
@@ -273,12 +275,12 @@ async def _forget_activation(cluster: MovingCluster, state: State) -> None:
 # ------------------------------------------------------------------ AAQ's locks
 
 
-async def _remove_locks(cluster: MovingCluster, state: State) -> None:
+async def _remove_locks(cluster: ReadWriter, state: State) -> None:
     for each in state.job_queues:
         await _delete(cluster, JOB_QUEUE_CONFIGS, _key(each.metadata))
 
 
-async def _lock(cluster: MovingCluster, state: State) -> None:
+async def _lock(cluster: ReadWriter, state: State) -> None:
     """Lock every gated namespace, and clear the lists of pods that AAQ would release unchecked.
 
     AAQ's gate controller releases nothing in a locked namespace until its other controllers have
@@ -296,7 +298,7 @@ async def _lock(cluster: MovingCluster, state: State) -> None:
             tasks.create_task(lock(namespace))
 
 
-async def _lock_namespace(cluster: MovingCluster, namespace: str) -> None:
+async def _lock_namespace(cluster: ReadWriter, namespace: str) -> None:
     body: Json = {
         "apiVersion": JOB_QUEUE_CONFIGS.api_version,
         "kind": JOB_QUEUE_CONFIGS.kind,
@@ -318,7 +320,7 @@ async def _lock_namespace(cluster: MovingCluster, namespace: str) -> None:
 
 
 async def _apply(
-    cluster: MovingCluster, resource: Resource, key: Key, body: Mapping[str, Json] | Document
+    cluster: ReadWriter, resource: Resource, key: Key, body: Mapping[str, Json] | Document
 ) -> None:
     patch = _application(body)
     await _repeated(lambda: cluster.patch(resource, key, patch))
@@ -328,11 +330,11 @@ def _application(body: Mapping[str, Json]) -> Patch:
     return Patch(kind=PatchKind.APPLY, body=body, field_manager=FIELD_MANAGER, is_forced=True)
 
 
-async def _delete(cluster: MovingCluster, resource: Resource, key: Key) -> None:
+async def _delete(cluster: ReadWriter, resource: Resource, key: Key) -> None:
     await _if_found(_repeated(lambda: cluster.delete(resource, key)))
 
 
-async def _delete_exactly(cluster: MovingCluster, resource: Resource, metadata: Metadata) -> None:
+async def _delete_exactly(cluster: ReadWriter, resource: Resource, metadata: Metadata) -> None:
     """Delete the object that was read, and not another one that has its name by now."""
     conditions = Preconditions(uid=metadata.uid)
     await _if_found(cluster.delete(resource, _key(metadata), preconditions=conditions))

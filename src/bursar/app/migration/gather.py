@@ -4,14 +4,20 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from bursar.app.cluster.kinds import (
     CONFIG_MAPS,
+    CRDS,
+    DEPLOYMENTS,
+    MUTATING_POLICIES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     PODS,
     SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
     VALIDATING_WEBHOOKS,
 )
 from bursar.app.cluster.ports import (
@@ -22,17 +28,15 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Query,
     Reader,
+    ReadWriter,
     Resource,
-    Writer,
 )
 from bursar.app.cluster.reading.listing import list_all
-from bursar.app.controller.gating_check import NAME_LABEL
-from bursar.app.migration.guard import BINDINGS, GUARD, POLICIES, REFUSED, gated_namespaces
-from bursar.app.migration.installation import Installation, Manifest, resource_of
+from bursar.app.migration.guard import GUARD, REFUSED, gated_namespaces
+from bursar.app.migration.installation import Installation, Manifest
 from bursar.app.migration.state import (
     LOCKS,
     NAME,
-    OPERATOR,
     OPERATOR_CONFIG,
     OwnedObject,
     Probe,
@@ -49,8 +53,10 @@ from bursar.app.names import (
     PROTECTION_WEBHOOKS,
     WEBHOOK,
 )
+from bursar.app.operator.names import OPERATOR
 from bursar.app.quota.kinds import AAQS, CLUSTER_RESOURCE_QUOTAS, GROUP, JOB_QUEUE_CONFIGS
 from bursar.app.quota.views.inventory import read_inventory
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.quota.quota import GATE, QuotaKind
 from bursar.core.quota.targeting import is_spared
@@ -68,20 +74,12 @@ from bursar.wire.model.namespace import decode_namespace
 from bursar.wire.quota.unreadable import read_quota
 
 T = TypeVar("T")
-DEPLOYMENTS: Final = resource_of("apps/v1", "Deployment")
-SERVICES: Final = resource_of("v1", "Service")
-DEFINITIONS: Final = resource_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-MUTATING_POLICIES: Final = resource_of("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy")
 PROBES_MAX: Final = 50
 """In how many namespaces a pod is tried, if each refuses it. A tenant has fewer namespaces."""
 
 
-class MovingCluster(Reader, Writer, Protocol):
-    """The port of a move."""
-
-
 async def read_state(
-    cluster: MovingCluster, home: str, installation: Installation | None, *, is_back: bool = False
+    cluster: ReadWriter, home: str, installation: Installation | None, *, is_back: bool = False
 ) -> State:
     """Read everything that decides which step is next. Raises `ClusterError`.
 
@@ -98,7 +96,7 @@ async def read_state(
     account = await _found(cluster, SERVICE_ACCOUNTS, Key(home, CONTROLLER), decode_metadata)
     guard = [
         await _found(cluster, resource, Key("", GUARD), decode_metadata)
-        for resource in (POLICIES, BINDINGS)
+        for resource in (VALIDATING_POLICIES, VALIDATING_BINDINGS)
     ]
     queues = partial(decode_job_queue, locks=LOCKS)
     state = State(
@@ -204,8 +202,8 @@ async def _owned(
 
     AAQ's Deployments are left out: a move deletes them.
     """
-    definitions = await _listed(reader, DEFINITIONS, decode_metadata)
-    found = [(DEFINITIONS, each) for each in definitions if each.name.endswith(f".{GROUP}")]
+    definitions = await _listed(reader, CRDS, decode_metadata)
+    found = [(CRDS, each) for each in definitions if each.name.endswith(f".{GROUP}")]
     names = {each.name for _, each in found}
     found += [
         (manifest.resource, metadata)
@@ -253,7 +251,7 @@ async def _gated_namespaces(reader: Reader, aaq: AaqFacts | None, home: str) -> 
 # ------------------------------------------------------------------ a pod that is tried
 
 
-async def _probed(cluster: MovingCluster, state: State, *, is_back: bool) -> State:
+async def _probed(cluster: ReadWriter, state: State, *, is_back: bool) -> State:
     controller = state.controller
     is_bursar = controller is not None and is_bursars(controller.metadata)
     is_starting = state.operator is not None and state.operator.replicas > 0

@@ -15,7 +15,6 @@ from bursar.app.install.documents import (
     validation,
 )
 from bursar.app.install.documents import spared_namespaces as spared
-from bursar.app.migration.installation import resource_of
 from bursar.app.migration.state import SHARED_GATE
 from bursar.app.quota.kinds import GROUP
 from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
@@ -28,9 +27,6 @@ REFUSED: Final = (
     "quotas are moving between AAQ and Bursar, and this pod would escape them: try again in some "
     "seconds"
 )
-ADMISSION: Final = "admissionregistration.k8s.io/v1"
-POLICIES: Final = resource_of(ADMISSION, "ValidatingAdmissionPolicy")
-BINDINGS: Final = resource_of(ADMISSION, "ValidatingAdmissionPolicyBinding")
 
 _HAS_GATE: Final = f"object.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{GATE}')"
 # A mirror pod represents a static pod, which the kubelet runs in any case.

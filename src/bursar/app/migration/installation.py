@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from bursar.app.cluster.kinds import resource_of
 from bursar.app.cluster.ports import Json, Key, Resource
 from bursar.app.names import (
     CONTROLLER,
@@ -24,22 +25,6 @@ from bursar.core.model.selectors.selector import LabelSelector
 from bursar.wire.aaq_installation import decode_deployment
 from bursar.wire.quota.gating_configuration import decode_gating
 
-_CLUSTER_SCOPED: Final = frozenset(
-    {
-        "Namespace",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "CustomResourceDefinition",
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-        "MutatingWebhookConfiguration",
-        "PriorityClass",
-        "RuntimeClass",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-    }
-)
 _KEPT_KINDS: Final = frozenset({"CustomResourceDefinition", "Namespace", "ServiceAccount"})
 
 
@@ -79,12 +64,15 @@ class Manifest:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it stays on the way back: quotas depend on it, or AAQ uses it under its name."""
+        """Whether the object stays on the way back.
+
+        It stays if quotas depend on it, or if AAQ has an object of the same name.
+        """
         return self.kind in _KEPT_KINDS
 
     @property
     def is_gate(self) -> bool:
-        """Whether new pods are gated, or gates protected, by this object of a policy."""
+        """Whether this is an object of a policy that gates new pods or protects gates."""
         return "AdmissionPolicy" in self.kind and self.key.name in {
             GATING_POLICY,
             PROTECTION_POLICY,
@@ -169,27 +157,3 @@ def _manifest(document: Mapping[str, Json]) -> Manifest:
     resource = resource_of(api_version, kind)
     place = str(namespace or "default") if resource.is_namespaced else ""
     return Manifest(resource=resource, key=Key(place, name), body=document)
-
-
-def resource_of(api_version: str, kind: str) -> Resource:
-    """The resource of a kind that installations have.
-
-    >>> str(resource_of("networking.k8s.io/v1", "NetworkPolicy"))
-    'networkpolicies.networking.k8s.io'
-    >>> resource_of("node.k8s.io/v1", "RuntimeClass").plural
-    'runtimeclasses'
-    """
-    group, slash, version = api_version.rpartition("/")
-    return Resource(
-        group if slash else "",
-        version,
-        _plural(kind.lower()),
-        kind,
-        is_namespaced=kind not in _CLUSTER_SCOPED,
-    )
-
-
-def _plural(singular: str) -> str:
-    if singular.endswith("y"):
-        return f"{singular[:-1]}ies"
-    return f"{singular}es" if singular.endswith("s") else f"{singular}s"

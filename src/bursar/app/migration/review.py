@@ -9,20 +9,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bursar.app.controller.gating_check import NAME_LABEL, Installed
+from bursar.app.controller.gating_check import Installed
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
 from bursar.app.migration.findings import Finding, Level
 from bursar.app.migration.gather import selected_by
 from bursar.app.migration.quota_review import quota_findings
-from bursar.app.migration.state import (
-    OPERATOR,
-    OPERATOR_CONFIG,
-    State,
-    TenantState,
-    are_bursars,
-    is_bursars,
-)
+from bursar.app.migration.state import OPERATOR_CONFIG, State, TenantState, are_bursars, is_bursars
+from bursar.app.operator.names import OPERATOR
 from bursar.core.kubevirt.mode import VmiMode
+from bursar.core.model.namespace import NAME_LABEL
+from bursar.core.model.problem import counted, some_of
 from bursar.core.model.selectors.selector import Selector, SelectorError, selector_of
 from bursar.core.quota.quota import GATE
 from bursar.core.quota.targeting import Targeting
@@ -238,7 +234,9 @@ def _counting(state: State) -> Iterator[Finding]:
     names = () if state.aaq is None else state.aaq.sidecars
     if not names:
         return
-    text = f"AAQ's controller has {len(names)} sidecars that count pods: {_listed(names)}."
+    text = (
+        f"AAQ's controller has {len(names)} sidecars that count pods: {some_of(names, LISTED_MAX)}."
+    )
     chosen = _option(arguments, "--sidecars") or _option(arguments, "--evaluators-sidecars")
     if not arguments or chosen == str(len(names)):
         yield Finding(Level.FACT, "sidecars", text)
@@ -298,12 +296,12 @@ def _pods(state: State, tenants: TenantState) -> Iterator[Finding]:
                 for row in tenants.gated
                 if row.namespace == namespace and len(row.profile.gates) > 1
             )
-            text = f"{_number(count, 'pod')} wait at the gate {GATE}, and go on waiting."
+            text = f"{counted(count, 'pod')} wait at the gate {GATE}, and go on waiting."
             text += f" {others} of them have other gates as well, which stay." if others else ""
             yield Finding(Level.FACT, about, text)
         else:
             text = (
-                f"{_number(count, 'pod')} wait at the gate, and AAQ's selector does not select the "
+                f"{counted(count, 'pod')} wait at the gate, and AAQ's selector does not select the "
                 "namespace. AAQ still asks the quotas about them. Bursar releases them, because it "
                 "holds no pods there. Label the namespace to keep them waiting."
             )
@@ -318,19 +316,10 @@ def _locks(state: State) -> Iterator[Finding]:
         yield Finding(Level.CHANGE, "AAQJobQueueConfigs", text)
     if locked:
         text = (
-            f"AAQ is releasing pods in {_listed(locked)}. Bursar counts those again that keep "
-            "the gate."
+            f"AAQ is releasing pods in {some_of(locked, LISTED_MAX)}. Bursar counts those again "
+            "that keep the gate."
         )
         yield Finding(Level.FACT, "AAQJobQueueConfigs", text)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
-    return ", ".join(names[:LISTED_MAX]) + more
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # ------------------------------------------------------------------ the way back

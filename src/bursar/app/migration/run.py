@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.cluster.ports import BusyError, Clock, ConflictError, UnavailableError
+from bursar.app.cluster.ports import BusyError, Clock, ConflictError, ReadWriter, UnavailableError
 from bursar.app.migration.effects import perform
-from bursar.app.migration.gather import MovingCluster, read_state
+from bursar.app.migration.gather import read_state
 from bursar.app.migration.installation import Installation
 from bursar.app.migration.plan import Planned, Step, pending, takeover, way_back
 from bursar.app.migration.state import State
@@ -35,7 +35,7 @@ class MoveError(Exception):
 class Move:
     """One direction of a move on one cluster."""
 
-    cluster: MovingCluster
+    cluster: ReadWriter
     clock: Clock
     home: str
     installation: Installation
@@ -115,7 +115,7 @@ class Move:
                     missing = said or "the cluster to show the change"
                     raise MoveError(
                         f"step {step.value} waited {self.timeout_seconds:g} s for {missing}; "
-                        "put it right, and run the command again"
+                        "solve this, and run the command again"
                     )
             await self.clock.sleep(POLL_SECONDS)
 

@@ -24,7 +24,6 @@ from bursar.wire.aaq_installation import (
     WebhookFacts,
 )
 
-OPERATOR: Final = "aaq-operator"
 OPERATOR_CONFIG: Final = "aaq-config"
 """The ConfigMap without which AAQ's operator takes a deployed AAQ object for an error."""
 BURSARS_CONDITION: Final = "no-mirror-of-a-static-pod"

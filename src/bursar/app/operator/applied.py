@@ -14,7 +14,7 @@ from typing import Final
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import NAMESPACES
-from bursar.app.cluster.observe import Cluster, observe
+from bursar.app.cluster.observe import Watched, observe
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -71,7 +71,7 @@ def decode_stored(body: bytes) -> Stored:
 
 
 def observe_owned(
-    cluster: Cluster, clock: Clock, random: Random, home: str
+    cluster: Watched, clock: Clock, random: Random, home: str
 ) -> dict[Resource, Informer[Sighting[Stored]]]:
     """Watch the objects with the operator's label, in its namespace or without one."""
     return {
@@ -172,9 +172,9 @@ class AppliedObjects:
     async def prune(self, wanted: Iterable[Document]) -> list[str]:
         """Delete objects that carry the label and are not wanted. Definitions stay."""
         targets = set(map(target_of, wanted))
-        return await self.delete(each for each in self.every() if each not in targets)
+        return await self.delete(each for each in self.labelled_targets() if each not in targets)
 
-    def every(self) -> Iterator[Target]:
+    def labelled_targets(self) -> Iterator[Target]:
         """All objects with the label that may be deleted, in the order of their deletion."""
         for resource in DELETED:
             for seen in self.informers[resource].snapshot().values():

@@ -4,53 +4,27 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from bursar.app.cluster.kinds import (
+    BUDGETS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CRDS,
+    DEPLOYMENTS,
+    MUTATING_BINDINGS,
+    MUTATING_POLICIES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    NETWORK_POLICIES,
     RESOURCE_QUOTAS,
+    ROLE_BINDINGS,
+    ROLES,
     SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_BINDINGS,
+    VALIDATING_POLICIES,
     VALIDATING_WEBHOOKS,
 )
 from bursar.app.cluster.ports import Key, Resource
 from bursar.app.install.documents import Document
-
-ADMISSION_GROUP: Final = "admissionregistration.k8s.io"
-RBAC_GROUP: Final = "rbac.authorization.k8s.io"
-
-
-def _admission(kind: str, plural: str) -> Resource:
-    return Resource(ADMISSION_GROUP, "v1", plural, kind, is_namespaced=False)
-
-
-def _rbac(kind: str, *, is_namespaced: bool) -> Resource:
-    return Resource(RBAC_GROUP, "v1", f"{kind.lower()}s", kind, is_namespaced=is_namespaced)
-
-
-MUTATING_POLICIES: Final = _admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
-MUTATING_BINDINGS: Final = _admission(
-    "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"
-)
-VALIDATING_POLICIES: Final = _admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
-VALIDATING_BINDINGS: Final = _admission(
-    "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
-)
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
-SERVICES: Final = Resource("", "v1", "services", "Service")
-BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
-NETWORK_POLICIES: Final = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
-CLUSTER_ROLES: Final = _rbac("ClusterRole", is_namespaced=False)
-CLUSTER_ROLE_BINDINGS: Final = _rbac("ClusterRoleBinding", is_namespaced=False)
-ROLES: Final = _rbac("Role", is_namespaced=True)
-ROLE_BINDINGS: Final = _rbac("RoleBinding", is_namespaced=True)
-DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    is_namespaced=False,
-)
-PRIORITY_CLASSES: Final = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
 
 DELETED: Final = (
     # What gates or refuses pods goes first, while processes and rights are still there.
@@ -74,7 +48,7 @@ DELETED: Final = (
     SERVICE_ACCOUNTS,
 )
 """Kinds whose objects go with the AAQ object, in this order."""
-KEPT: Final = (DEFINITIONS, NAMESPACES)
+KEPT: Final = (CRDS, NAMESPACES)
 """Kinds whose objects stay: with a definition go all quotas of tenants, and the operator itself
 lives in the namespace."""
 OWNED: Final = (*DELETED, *KEPT)

@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from bursar.app.certificates.aaq_names import TLS_SECRET
-from bursar.app.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS
+from bursar.app.cluster.kinds import (
+    CLUSTER_ROLES,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    ROLES,
+    SERVICE_ACCOUNTS,
+)
 from bursar.app.cluster.ports import Json, Resource
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import GatingSettings, single_configuration_documents
 from bursar.app.install.certificates import serving_rules
 from bursar.app.install.documents import (
+    OBSERVE,
     Document,
     document,
     granted,
@@ -32,16 +39,7 @@ from bursar.app.install.workloads import (
     RESTRICTED_CONTAINER,
     RESTRICTED_POD,
 )
-from bursar.app.operator.kinds import (
-    CLUSTER_ROLES,
-    DELETED,
-    KEPT,
-    OWNED,
-    PRIORITY_CLASSES,
-    ROLES,
-    Target,
-    target_of,
-)
+from bursar.app.operator.kinds import DELETED, KEPT, OWNED, Target, target_of
 from bursar.app.operator.names import LEASE, OPERATOR
 from bursar.app.operator.rendering import (
     GATE_ANNOTATION,
@@ -58,7 +56,6 @@ METRICS_PORT: Final = 8443
 OPERATOR_LABEL: Final = "operator.aaq.kubevirt.io"
 COMPONENT: Final = "multi-tenant"
 """AAQ's name of its component. Other installers find AAQ's pods by it."""
-_OBSERVE: Final = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +132,7 @@ def _installable(settings: OperatorInstallation) -> list[Document]:
 def _everywhere(settings: OperatorInstallation) -> list[Document]:
     documents = _installable(settings)
     own = [
-        permission((*_OBSERVE, "patch"), AAQS.plural, group=AAQS.group),
+        permission((*OBSERVE, "patch"), AAQS.plural, group=AAQS.group),
         permission(("patch",), f"{AAQS.plural}/status", group=AAQS.group),
         # The API server lets an account write a policy only if it may get the policy's parameters,
         # under the literal name `*`.
@@ -144,7 +141,7 @@ def _everywhere(settings: OperatorInstallation) -> list[Document]:
         # To release pods before everything is removed.
         permission(("get",), "pods"),
         permission(
-            _OBSERVE, PRIORITY_CLASSES.plural, group=PRIORITY_CLASSES.group, names=(KUBEVIRT_CLASS,)
+            OBSERVE, PRIORITY_CLASSES.plural, group=PRIORITY_CLASSES.group, names=(KUBEVIRT_CLASS,)
         ),
     ]
     every = (
@@ -182,7 +179,7 @@ def _writing(documents: Sequence[Document], *, is_namespaced: bool) -> Iterator[
         known = tuple(sorted(set(names[resource])))
         verbs = ("create", "patch") if resource in KEPT else ("create", "patch", "delete")
         seen = known if resource == NAMESPACES else ()
-        yield permission(_OBSERVE, resource.plural, group=resource.group, names=seen)
+        yield permission(OBSERVE, resource.plural, group=resource.group, names=seen)
         if resource in DELETED or resource == NAMESPACES:
             yield permission(verbs, resource.plural, group=resource.group, names=known)
         else:

@@ -88,4 +88,4 @@ class Operator:
             await term.run()
         finally:
             self._term = None
-            LOG.info("leading no longer")
+            LOG.info("no longer leading")

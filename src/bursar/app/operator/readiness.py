@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.cluster.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from bursar.app.cluster.kinds import DEPLOYMENTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from bursar.app.cluster.ports import Json, Key
 from bursar.app.install.documents import Document
 from bursar.app.names import CONTROLLER, WEBHOOK
-from bursar.app.operator.kinds import DEPLOYMENTS, Target, target_of
+from bursar.app.operator.kinds import Target, target_of
 
 WEBHOOK_KINDS: Final = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 MEANWHILE: Final = {
@@ -28,9 +28,9 @@ class Workload:
     wanted: int
     ready: int
     updated: int
-    """Replicas of the present pod template."""
+    """Replicas that have the current pod template."""
     is_observed: bool
-    """The status is about the present spec."""
+    """Whether the status is about the current spec."""
 
     @property
     def is_complete(self) -> bool:

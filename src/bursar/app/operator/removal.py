@@ -6,8 +6,9 @@ be repeated, so that another operator goes on where this one ended.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from bursar.app.cluster.kinds import CRDS
 from bursar.app.cluster.ports import (
     Clock,
     ForbiddenError,
@@ -15,15 +16,14 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Preconditions,
     Query,
-    Reader,
+    ReadWriter,
     Resource,
-    Writer,
 )
 from bursar.app.cluster.reading.listing import list_all
 from bursar.app.cluster.sighting import locate
 from bursar.app.log import Log
 from bursar.app.operator.applied import SELECTOR
-from bursar.app.operator.kinds import DEFINITIONS, DELETED, Target
+from bursar.app.operator.kinds import DELETED, Target
 from bursar.app.quota.kinds import AAQS
 from bursar.app.quota.release.force_release import ForcedReleases, release_all, stop_gating
 from bursar.wire.model.pod_row import PodRowDecoder
@@ -36,11 +36,7 @@ NAMED_MAX: Final = 3
 """How many pods a message names."""
 
 
-class Cluster(Reader, Writer, Protocol):
-    """A cluster that can be read and written."""
-
-
-async def free_pods(cluster: Cluster, clock: Clock) -> list[str]:
+async def free_pods(cluster: ReadWriter, clock: Clock) -> list[str]:
     """Stop gating and release every waiting pod. Returns why that is not done yet.
 
     Raises `ClusterError`.
@@ -60,7 +56,7 @@ def _blocked(done: ForcedReleases) -> list[str]:
 
 
 async def delete_objects(
-    cluster: Cluster,
+    cluster: ReadWriter,
     home: str,
     *,
     may_write: Callable[[], bool],
@@ -73,14 +69,14 @@ async def delete_objects(
         left += await _delete_kind(cluster, resource, home, may_write, record)
     if with_definitions and not left:
         own = f"{AAQS.plural}.{AAQS.group}"
-        found = await _listed(cluster, DEFINITIONS, home)
+        found = await _listed(cluster, CRDS, home)
         others = [each for each in found if each[0].name != own]
-        left += await _delete(cluster, DEFINITIONS, others, may_write, record)
+        left += await _delete(cluster, CRDS, others, may_write, record)
     return left
 
 
 async def _delete_kind(
-    cluster: Cluster,
+    cluster: ReadWriter,
     resource: Resource,
     home: str,
     may_write: Callable[[], bool],
@@ -94,7 +90,7 @@ async def _delete_kind(
     return await _delete(cluster, resource, found, may_write, record)
 
 
-async def _listed(cluster: Cluster, resource: Resource, home: str) -> list[tuple[Key, str]]:
+async def _listed(cluster: ReadWriter, resource: Resource, home: str) -> list[tuple[Key, str]]:
     def identified(body: bytes) -> tuple[Key, str]:
         identity = locate(body)
         if identity is None:
@@ -108,7 +104,7 @@ async def _listed(cluster: Cluster, resource: Resource, home: str) -> list[tuple
 
 
 async def _delete(
-    cluster: Cluster,
+    cluster: ReadWriter,
     resource: Resource,
     found: Sequence[tuple[Key, str]],
     may_write: Callable[[], bool],

@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
+from bursar.app.cluster.kinds import DEPLOYMENTS
 from bursar.app.doctor.supported import MUTATING_POLICIES_SINCE
 from bursar.app.install.access import access_documents
 from bursar.app.install.admission import (
@@ -30,7 +31,6 @@ from bursar.app.install.workloads import (
     controller_documents,
 )
 from bursar.app.install.workloads import webhook_documents as webhook_workload_documents
-from bursar.app.operator.kinds import DEPLOYMENTS
 from bursar.app.quota.managed.applied_usage import AppliedUsage
 from bursar.core.certificates.facts import CertificateSettings
 from bursar.core.model.selectors.selector import selector_of

@@ -5,8 +5,7 @@ from datetime import datetime
 from bursar.app.cluster.ports import Json, Patch, PatchKind
 from bursar.core.operator.conditions import Condition, Judgement
 from bursar.wire.aaq import AaqObject, AaqStatus, WrittenCondition
-
-TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+from bursar.wire.structs.fields import timestamp
 
 
 def wanted_status(aaq: AaqObject, judgement: Judgement, version: str, now: datetime) -> AaqStatus:
@@ -33,7 +32,7 @@ def _written(
         status=status,
         reason=condition.reason.value,
         message=condition.message,
-        since=before.since if before is not None and is_same else now.strftime(TIME_FORMAT),
+        since=before.since if before is not None and is_same else timestamp(now),
     )
 
 
@@ -46,7 +45,7 @@ def status_patch(aaq: AaqObject, status: AaqStatus, now: datetime) -> Patch:
             "reason": each.reason,
             "message": each.message,
             "lastTransitionTime": each.since,
-            "lastHeartbeatTime": now.strftime(TIME_FORMAT),
+            "lastHeartbeatTime": timestamp(now),
         }
         for each in status.conditions
     ]

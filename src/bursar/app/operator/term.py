@@ -14,7 +14,8 @@ from typing import Final, Protocol
 from bursar.app.cluster.events.document import EventType
 from bursar.app.cluster.events.recorder import EventRecorder
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import RunningInformer, follow, observe
+from bursar.app.cluster.kinds import MUTATING_POLICIES, PRIORITY_CLASSES
+from bursar.app.cluster.observe import RunningInformer, follow, observe, observe_one
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -23,7 +24,6 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Patch,
     PatchKind,
-    Query,
     Reader,
     Resource,
     Watcher,
@@ -34,7 +34,7 @@ from bursar.app.install.documents import Document
 from bursar.app.log import Log
 from bursar.app.operator.applied import AppliedObjects, Stored, Write, decode_stored, observe_owned
 from bursar.app.operator.events import ACTION, OperatorReason, record_write, reference
-from bursar.app.operator.kinds import MUTATING_POLICIES, OWNED, PRIORITY_CLASSES, Target, target_of
+from bursar.app.operator.kinds import OWNED, Target, target_of
 from bursar.app.operator.readiness import Workload, held_back, untrusted, workloads
 from bursar.app.operator.removal import QUOTAS_ANNOTATION, delete_objects, free_pods
 from bursar.app.operator.rendering import KUBEVIRT_CLASS, Rendered, Surroundings, rendered
@@ -74,7 +74,7 @@ class Cluster(Reader, Writer, Watcher, Protocol):
 class OperatorSettings:
     surroundings: Surroundings
     version: str
-    """The operator's own."""
+    """The version of the operator."""
 
     @property
     def home(self) -> str:
@@ -112,13 +112,8 @@ class OperatorTerm:
         self._context, self._settings = context, context.settings
         cluster, clock, random = context.cluster, context.clock, context.random
         self.aaqs = observe(cluster, clock, random, AAQS, decode_aaq)
-        self._classes = observe(
-            cluster,
-            clock,
-            random,
-            PRIORITY_CLASSES,
-            decode_stored,
-            query=Query(field_selector=f"metadata.name={KUBEVIRT_CLASS}"),
+        self._classes = observe_one(
+            cluster, clock, random, PRIORITY_CLASSES, decode_stored, Key("", KUBEVIRT_CLASS)
         )
         self.applied = AppliedObjects(
             writer=cluster,
@@ -211,7 +206,7 @@ class OperatorTerm:
                 await self._refuse(other, active)
             is_done = await self._keep(active)
         except ClusterError as error:
-            LOG.warning("a pass failed; trying again", error=error)
+            LOG.warning("reconciling the installation failed; trying again", error=error)
             return RETRY_SECONDS
         return INTERVAL_SECONDS if is_done else RETRY_SECONDS
 

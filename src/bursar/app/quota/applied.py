@@ -57,7 +57,8 @@ class AppliedWriter:
     problems: Callable[[CoveredQuota, QuotaObject, str], QuotaProblems]
     """What is wrong with a cluster-wide quota for one of its namespaces."""
     on_refused: Callable[[Key, str], None] = lambda _key, _words: None
-    """Called with a copy when the API server refuses it, and after it."""
+    """Called with a copy and the API server's words when it refuses a write of the copy, and with
+    an empty text when a write succeeds again."""
     shown: AppliedUsage = AppliedUsage.OWN
     interval_s: float = APPLIED_SECONDS
 

@@ -27,6 +27,7 @@ from bursar.app.cluster.ports import (
     ClusterError,
     Discoverer,
     ForbiddenError,
+    Key,
     NotFoundError,
     Query,
     Reader,
@@ -68,7 +69,7 @@ async def exists_in(cluster: Cluster, key: QuotaKey) -> bool:
     the API server deletes the quotas with it.
     """
     resource = QUOTAS[key.kind]
-    query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+    query = Query.of(Key(key.namespace, key.name))
     page = await cluster.list(resource, query, limit=1)
     if not page.items and not await _offers_create(cluster, resource):
         raise NotFoundError("the definition is being deleted", resource=str(resource))
@@ -158,7 +159,7 @@ class DepartedQuotas:
         return self._due.get(key, math.inf) <= self._clock.monotonic()
 
     async def _ask(self, key: QuotaKey) -> bool | None:
-        """Whether the API server has the quota; None if it did not say so."""
+        """Whether the API server has the quota; None if it gave no clear answer."""
         try:
             return await self._exists(key)
         except NotFoundError:
@@ -177,7 +178,7 @@ class DepartedQuotas:
         elif not self._is_overdue(key):
             return  # Meanwhile it was created again, and perhaps deleted again.
         elif exists:
-            # The informer will bring it.
+            # The quota exists again. It stays in force until the informer shows it.
             self._keep(key, self._grace_s)
         else:
             del self._due[key]

@@ -49,7 +49,8 @@ STEPS_MAX: Final = 200
 STEPS_MIN: Final = 8
 SLOW_SECONDS: Final = 0.02
 FAST_SECONDS: Final = 0.005
-"""After a slice that took longer or less, the next one has half or twice as many steps."""
+"""After a slice longer than `SLOW_SECONDS`, the next slice has half as many steps; after a slice
+shorter than `FAST_SECONDS`, twice as many."""
 RELEASE_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 """Upper bounds of the histogram of waiting times, in seconds."""
 
@@ -68,7 +69,7 @@ class SliceSize:
     steps: int = STEPS_MAX
 
     def adapt(self, seconds: float) -> None:
-        """A slice took so long."""
+        """Choose the number of steps of the next slice, after a slice that took `seconds`."""
         if seconds > SLOW_SECONDS:
             self.steps = max(STEPS_MIN, self.steps // 2)
         elif seconds < FAST_SECONDS:
@@ -82,7 +83,7 @@ class QuotaCounters:
 
     released: int = 0
     exempt: int = 0
-    """Of the released pods: those in a namespace where pods are not gated any more."""
+    """Released pods of namespaces in which pods are not gated any more."""
     release_seconds: list[int] = field(default_factory=lambda: [0] * (len(RELEASE_BOUNDS) + 1))
     """Number of released pods by waiting time, one for each bound and one for longer times."""
     release_seconds_sum: float = 0.0
@@ -134,7 +135,7 @@ class QuotaLoop:
         """The books hold everything that existed."""
         self._synced = asyncio.Event()
         self._incomplete = 0
-        """Feeds that have told a part of a list, so that the books hold a mixture of states."""
+        """The number of feeds whose list is not yet in the books as a whole."""
 
     @property
     def is_synced(self) -> bool:
@@ -153,7 +154,7 @@ class QuotaLoop:
         self._is_changed.set()
 
     def recheck_namespaces(self) -> None:
-        """`dispute` may answer differently."""
+        """Look at all namespaces again, because the result of `dispute` may have changed."""
         for seen in self._sources.namespaces.snapshot().objects():
             self._see_namespace(seen)
         self.notify()
@@ -222,7 +223,7 @@ class QuotaLoop:
 
     def _tell_time(self) -> None:
         clock = self._clock
-        self.books.tell_time(int(clock.now().timestamp()), int(clock.monotonic()))
+        self.books.set_time(int(clock.now().timestamp()), int(clock.monotonic()))
 
     def _on_relisted(self) -> None:
         self._incomplete += 1

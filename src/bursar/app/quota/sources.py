@@ -8,8 +8,7 @@ from typing import Final, Protocol
 
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import Cluster as Watched
-from bursar.app.cluster.observe import RunningInformer, observe
+from bursar.app.cluster.observe import RunningInformer, Watched, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_pod_rows
 from bursar.app.cluster.ports import Clock, Discoverer
 from bursar.app.counting.feeds import CounterFeed, Counting, LeftOut, ObjectFeed

@@ -273,7 +273,7 @@ def _namespaces(covered: CoveredQuota) -> AbstractSet[str]:
 
 
 def _says(status: dict[str, Json], text: str) -> bool:
-    """Whether the condition Ready of a status says this."""
+    """Whether the message of the condition Ready contains this text."""
     conditions = (each for each in conditions_in(status) if isinstance(each, Mapping))
     return any(
         each.get("type") == READY and text in str(each.get("message")) for each in conditions

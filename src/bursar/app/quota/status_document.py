@@ -4,7 +4,7 @@ The wanted and the stored status are built the same way, so that they can be com
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -14,7 +14,7 @@ from bursar.app.quota.kinds import LABEL, LABEL_VALUE, QUOTAS
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.quota import Quota, QuotaKind, QuotaObject, Reported, ReportedCondition
 from bursar.core.quota.views.statement import Statement
-from bursar.wire.structs.fields import printable
+from bursar.wire.structs.fields import printable, timestamp
 
 MESSAGE_MAX: Final = 4000
 """Length of the message of the condition Ready."""
@@ -103,7 +103,7 @@ def wanted_conditions(
             {
                 "type": kind,
                 **condition,
-                "lastTransitionTime": time or format_time(now),
+                "lastTransitionTime": time or timestamp(now),
                 **({"observedGeneration": generation} if generation else {}),
             }
         )
@@ -150,9 +150,9 @@ def _reason_in_force(problems: QuotaProblems) -> ConditionReason:
 
 def _exceeded(statement: Statement) -> dict[str, str]:
     if not statement.exceeded:
-        reason, message = ConditionReason.WITHIN_LIMITS, "no more is in use than is allowed"
+        reason, message = ConditionReason.WITHIN_LIMITS, "usage is within the limits"
         return {"status": "False", "reason": reason.value, "message": message}
-    message = f"more is in use than is allowed: {statement.debts}"
+    message = f"usage exceeds the limits: {statement.debts}"
     return {
         "status": "True",
         "reason": ConditionReason.LIMITS_EXCEEDED.value,
@@ -181,7 +181,7 @@ def _shown_condition(condition: ReportedCondition) -> Json:
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
-        "lastTransitionTime": "" if changed_at is None else format_time(changed_at),
+        "lastTransitionTime": "" if changed_at is None else timestamp(changed_at),
         **({"observedGeneration": generation} if generation else {}),
     }
 
@@ -227,15 +227,6 @@ def _amounts(reported: Reported) -> dict[str, Json]:
 
 def texts(amounts: ResourceList) -> dict[str, Json]:
     return {name: str(amount) for name, amount in amounts.items()}
-
-
-def format_time(time: datetime) -> str:
-    """The format of times in conditions: UTC, whole seconds.
-
-    >>> format_time(datetime(2026, 11, 15, 9, 30, tzinfo=UTC))
-    '2026-11-15T09:30:00Z'
-    """
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # ------------------------------------------------------------------ objects owned by a quota

@@ -1,4 +1,4 @@
-"""Other names for namespaces, pods, nodes and workloads, the same name for the same object.
+"""Replace the names of namespaces, pods, nodes and workloads, each name always by the same one.
 
 Labels and images keep their names, since selectors and sizes depend on them.
 """
@@ -8,8 +8,8 @@ from typing import Final
 
 from bursar.app.cluster.ports import Json
 from bursar.app.reports.redaction import Object
+from bursar.core.model.namespace import NAME_LABEL
 
-NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 POD_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 HOST_LABEL: Final = "kubernetes.io/hostname"
 KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
@@ -19,7 +19,7 @@ _PLACES: Final = {
     "namespaces": "namespace",
     "nodeName": "node",
     "hostname": "pod",
-    NAMESPACE_LABEL: "namespace",
+    NAME_LABEL: "namespace",
     POD_LABEL: "pod",
     HOST_LABEL: "node",
 }
@@ -32,7 +32,7 @@ _KINDS: Final = {"Namespace": "namespace", "Pod": "pod", "Node": "node"}
 
 
 class Anonymous:
-    """Gives each name another one when it first meets it."""
+    """Replaces names by invented ones such as `pod-1`, the same for each occurrence."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}

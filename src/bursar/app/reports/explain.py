@@ -11,7 +11,7 @@ from typing import Final
 
 from bursar.app.reports.surroundings import Surroundings
 from bursar.core.explain.fate import Fate, pod_fates
-from bursar.core.model.pod import Pod
+from bursar.core.model.pod import DEFAULT_SCHEDULER, Pod
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.choice import choose, scores_of
 from bursar.core.placement.fit_index import FitIndex
@@ -22,7 +22,6 @@ from bursar.core.placement.remedies.remedy import Remedy, TooLarge, remedies, to
 from bursar.core.quota.ledger import PodKey
 from bursar.core.quota.quota import GATE
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 ALWAYS_UNCHECKED: Final = (
     "scheduler extenders, plugins that are not on by default, and pods nominated to a node"
 )
@@ -35,12 +34,12 @@ class Answer(Enum):
 
     RUNS = "Runs"
     FITS = "Fits"
-    """It has no node yet, and at least one node would take it."""
+    """The pod has no node yet, and fits at least one node."""
     STARTING = "Starting"
     SUCCEEDED = "Succeeded"
     QUOTA = "WaitsForQuota"
     GATES = "WaitsForGates"
-    """It has scheduling gates that are not Bursar's."""
+    """The pod has scheduling gates that are not Bursar's."""
     NO_NODE = "NoNodeFits"
     UNKNOWN = "NotDecided"
     """Nodes or pods could not be read, so that nothing can be said about nodes."""
@@ -54,7 +53,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """What the nodes say to a pod."""
+    """Which nodes a pod fits, why the others refuse it, and what would change that."""
 
     verdicts: tuple[NodeVerdict, ...]
     message: str
@@ -70,7 +69,7 @@ class Placement:
 
     @property
     def is_never(self) -> bool:
-        """No node of the cluster is large enough, even if it were empty."""
+        """Whether no node of the cluster is large enough, even if it were empty."""
         return bool(self.too_large)
 
 
@@ -190,7 +189,7 @@ def _explain_waiting(
             next_steps=("ask an administrator to run the same command",),
             unchecked=surroundings.missing,
         )
-    placement = place(pod, surroundings, 1 if replicas is None else replicas)
+    placement = check_placement(pod, surroundings, 1 if replicas is None else replicas)
     answer, summary = _judged(placement, len(surroundings.nodes))
     return PodExplanation(
         pod=pod,
@@ -218,8 +217,8 @@ def _judged(placement: Placement, node_count: int) -> tuple[Answer, str]:
     return Answer.FITS, f"{those} {placement.best}"
 
 
-def place(pod: Pod, surroundings: Surroundings, replicas: int = 1) -> Placement:
-    """Hold a pod against each node."""
+def check_placement(pod: Pod, surroundings: Surroundings, replicas: int = 1) -> Placement:
+    """Check a pod against every node."""
     nodes = surroundings.nodes
     attempt = Attempt(pod, nodes, surroundings.namespaces)
     found = verdicts(attempt, nodes)

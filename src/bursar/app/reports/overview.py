@@ -73,7 +73,7 @@ class WaitingLine:
     ahead_count: int = 0
     """Pods that are released before it and need a quota that it waits for."""
     ahead: tuple[PodKey, ...] = ()
-    """The first of these pods."""
+    """The first of the `ahead_count` pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

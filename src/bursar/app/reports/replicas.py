@@ -13,6 +13,7 @@ from bursar.core.model.resources import ResourceList, add
 from bursar.core.placement.attempt import Attempt
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.remedies.obstacles import verdicts
+from bursar.core.placement.remedies.remedy import DAEMON_SET
 from bursar.wire.model.workloads.autoscaler import Autoscaler
 from bursar.wire.model.workloads.workload import WorkloadTemplate
 
@@ -20,7 +21,6 @@ CLAIMS: Final = "persistentvolumeclaims"
 STORAGE: Final = "requests.storage"
 CLASS_MIDDLE: Final = ".storageclass.storage.k8s.io/"
 CRON_JOB: Final = "CronJob"
-DAEMON_SET: Final = "DaemonSet"
 
 OVERLAPS: Final = {
     "Forbid": "one run at a time (concurrencyPolicy Forbid)",
@@ -51,19 +51,19 @@ class ReplicasReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """The other objects of the input that decide how many pods a workload has."""
+class ScalingObjects:
+    """Autoscalers and nodes, which decide how many pods a workload has."""
 
     autoscalers: Mapping[tuple[str, str, str], Autoscaler] = field(default_factory=dict)
     """By the kind, namespace and name of the workload that they scale."""
     nodes: Sequence[Node] = ()
 
 
-def scene_of(
+def scaling_objects(
     autoscalers: Iterable[Autoscaler], nodes: Sequence[Node], default_namespace: str
-) -> Scene:
-    """Objects without a namespace are taken to be in the default one."""
-    return Scene(
+) -> ScalingObjects:
+    """Autoscalers by what they scale. Without a namespace they are in `default_namespace`."""
+    return ScalingObjects(
         autoscalers={
             (each.target_kind, each.namespace or default_namespace, each.target_name): each
             for each in autoscalers
@@ -77,11 +77,11 @@ def replicas_report(
     pod: Pod,
     requests: Mapping[str, Decision],
     limits: Mapping[str, Decision],
-    scene: Scene,
+    scaling: ScalingObjects,
 ) -> ReplicasReport:
     """Report on a workload, of which `pod` is one pod as admission leaves it."""
     per_pod = dict(_per_pod(template, requests, limits))
-    counts = _counts(template, pod, scene)
+    counts = _counts(template, pod, scaling)
     return ReplicasReport(
         per_pod=per_pod,
         totals=tuple(
@@ -92,7 +92,7 @@ def replicas_report(
             )
             for count, meaning in counts
         ),
-        notes=tuple(_notes(template, scene)),
+        notes=tuple(_notes(template, scaling)),
     )
 
 
@@ -122,17 +122,17 @@ def _claimed(template: WorkloadTemplate) -> Iterator[tuple[str, Quantity]]:
     yield from sorted(total.items())
 
 
-def _counts(template: WorkloadTemplate, pod: Pod, scene: Scene) -> list[tuple[int, str]]:
+def _counts(template: WorkloadTemplate, pod: Pod, scaling: ScalingObjects) -> list[tuple[int, str]]:
     if template.owner_kind == DAEMON_SET:
-        matching = sum(_takes(node, pod) for node in scene.nodes)
-        return [(matching, "nodes that take it")] if scene.nodes else []
+        matching = sum(_takes(node, pod) for node in scaling.nodes)
+        return [(matching, "nodes that take it")] if scaling.nodes else []
     if template.replicas is None:
         return []
     meaning = "in one run" if template.owner_kind == CRON_JOB else "replicas"
     if template.owner_kind == "Job":
         meaning = "in parallel"
     counts = [(template.replicas, meaning)]
-    scaler = scene.autoscalers.get((template.owner_kind, pod.namespace, template.owner_name))
+    scaler = scaling.autoscalers.get((template.owner_kind, pod.namespace, template.owner_name))
     if scaler is not None:
         counts += [(scaler.minimum, "HPA minimum"), (scaler.maximum, "HPA maximum")]
     return counts
@@ -145,10 +145,10 @@ def _takes(node: Node, pod: Pod) -> bool:
     return verdict.fits
 
 
-def _notes(template: WorkloadTemplate, scene: Scene) -> Iterator[str]:
+def _notes(template: WorkloadTemplate, scaling: ScalingObjects) -> Iterator[str]:
     if template.owner_kind == CRON_JOB:
         yield OVERLAPS.get(template.concurrency_policy, MAY_OVERLAP)
-    if template.owner_kind == DAEMON_SET and not scene.nodes:
+    if template.owner_kind == DAEMON_SET and not scaling.nodes:
         yield "one pod on each node that takes it; the input has no nodes"
     if any(not claim.storage_class for claim in template.claims):
         yield "claims without a class get the cluster's default StorageClass"

@@ -1,7 +1,7 @@
 """The story of a cluster: what happened to pods, told from one state to the next.
 
 Kubernetes writes no event when a gate is removed or a pod is resized, and the embedded cluster
-writes none when a pod starts or ends. The story has these steps in plain words.
+writes none when a pod starts or ends. The story has a line for each of these steps.
 """
 
 from collections import deque

@@ -16,10 +16,9 @@ from bursar.core.model.namespace import NamespaceObject
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.node_books import NodeBooks
-from bursar.wire.model import node as wire_node
-from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.namespace import decode_namespace
-from bursar.wire.structs.body import decode_body
+from bursar.wire.model.node import decode_node
+from bursar.wire.model.pod import decode_pod
 
 Progress = Callable[[str, int], None]
 """Called with a kind and the number of its objects that have been read so far."""
@@ -62,15 +61,6 @@ def surroundings_of(
     )
 
 
-def decode_pod(body: bytes) -> Pod:
-    """Decode a pod with every field of the model. Raises `ValueError`."""
-    return wire_pod.to_core(decode_body(body, wire_pod.Pod))
-
-
-def _decode_node(body: bytes) -> Node:
-    return wire_node.to_core(decode_body(body, wire_node.Node))
-
-
 async def read_pod(reader: Reader, namespace: str, name: str) -> Pod:
     """Raises `NotFoundError` or another `ClusterError`."""
     return decode_pod(await reader.get(PODS, Key(namespace, name)))
@@ -103,7 +93,7 @@ async def read_surroundings(
             missing.append(f"{resource.plural} of the cluster: {error}")
             return []
 
-    nodes = await objects(NODES, _decode_node)
+    nodes = await objects(NODES, decode_node)
     pods = await objects(PODS, decode_pod, ON_NODES)
     namespaces = await objects(NAMESPACES, decode_namespace)
     return replace(surroundings_of(nodes, pods, namespaces), missing=tuple(missing))

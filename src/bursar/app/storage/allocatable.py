@@ -5,9 +5,8 @@ from typing import Final
 
 from bursar.app.cluster.kinds import NODES
 from bursar.app.cluster.ports import Clock, ClusterError, Key, Reader
-from bursar.core.storage.pod import RESOURCE
-from bursar.wire.model.node import Node, to_core
-from bursar.wire.structs.body import decode_body
+from bursar.core.model.names import EPHEMERAL_STORAGE
+from bursar.wire.model.node import decode_node
 
 REREAD_SECONDS: Final = 300.0
 
@@ -33,6 +32,6 @@ class NodeAllocatable:
 
 def allocatable_of(body: bytes) -> tuple[str, int | None]:
     """The name of a Node object, and the amount; None if it has none. Raises `ValueError`."""
-    node = to_core(decode_body(body, Node))
-    amount = node.allocatable.get(RESOURCE)
+    node = decode_node(body)
+    amount = node.allocatable.get(EPHEMERAL_STORAGE)
     return node.name, None if amount is None else amount.whole_units

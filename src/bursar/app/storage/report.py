@@ -54,7 +54,7 @@ class PodStorage:
 
     @property
     def next_limit(self) -> Forecast | None:
-        """The limit that is exceeded first; if the rates say nothing, the fullest one."""
+        """The limit that is exceeded first; without known rates, the one with least space left."""
         if self.evicted_for is not None:
             return next(each for each in self.limits if each.state.is_exceeded)
         soonest = [each for each in self.limits if each.seconds is not None]
@@ -64,7 +64,7 @@ class PodStorage:
 
     @property
     def seconds_left(self) -> int | None:
-        """When the kubelet evicts the pod for one of its limits; None if it does not."""
+        """Seconds until the kubelet evicts the pod for a limit; None if never, or if not known."""
         if self.pod.is_critical or self.next_limit is None:
             return None
         return self.next_limit.seconds

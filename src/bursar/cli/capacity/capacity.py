@@ -21,7 +21,7 @@ from bursar.app.capacity.usage import ExtendedUsage, usage_of
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.kinds import NODES, PODS
 from bursar.app.cluster.reading.wanted import Wanted
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.cli.capacity.options import places_from, preset_options
 from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import LiveCluster, answer_of, cluster_options, live_cluster
@@ -40,7 +40,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Reading, reading_options
+from bursar.cli.reading.reading import Reading, reading_nodes_options
 from bursar.cli.selectors import selector_from
 from bursar.cli.verbs import Verbs
 from bursar.core.model.defaulting import with_defaults
@@ -118,7 +118,7 @@ def set_(
 @force_option
 @click.option(
     *("-n", "--namespace"),
-    default=DEFAULT_NAMESPACE,
+    default=OWN_NAMESPACE,
     show_default=True,
     help=f"Namespace of the installation and of the ConfigMap {CAPACITY_CONFIG}.",
 )
@@ -155,7 +155,7 @@ def unset(  # noqa: PLR0913 - one for each option
 
 @capacity.command(short_help="List capacity of nodes, its use, and the component that keeps it.")
 @click.argument("node", required=False)
-@reading_options
+@reading_nodes_options
 @format_options
 def get(*, node: str | None, reading: Reading, format: Format) -> int:
     """List the extended resources of all nodes, or of one.
@@ -215,7 +215,7 @@ def _split(names: tuple[str, ...], selector: str) -> tuple[str | None, Sequence[
     if node is not None:
         _require_node(node)
     elif not selector_from(selector, "--selector").requirements:
-        raise BadInputError("--selector: no label is named, and that would be every node")
+        raise BadInputError("--selector: an empty selector would select every node")
     if not rest:
         raise click.UsageError("name a node or give --selector, and then resources")
     if node is not None and "/" in node:
@@ -261,10 +261,10 @@ def _require_resource(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """Which nodes of which cluster."""
+    """The nodes that a command changes, and their cluster."""
 
     node: str | None
-    """None for all that the selector selects."""
+    """Name of the node; None for all nodes that `selector` selects."""
     selector: str
     kubeconfig: str | None
     context: str
@@ -379,7 +379,7 @@ class _Line:
         )
 
     def document(self) -> dict[str, object]:
-        """Amounts are texts, as in objects of Kubernetes."""
+        """The line for `-o json` and `-o yaml`. Amounts are texts, as in objects of Kubernetes."""
         return {
             "node": self.node,
             "resource": self.resource,

@@ -75,7 +75,7 @@ def devices(  # noqa: PLR0913 - one for each option
     no cluster is read: add --node or --context to compare both.
     """
     if is_free and (reading.namespace is not None or is_check):
-        raise click.UsageError("--free is about nodes; it goes with neither -n nor --check")
+        raise click.UsageError("--free lists devices of nodes; it excludes -n and --check")
     origin = _Origin(reading=reading, dump=dump, socket=socket, node=node)
     origin.require_clear()
     if format.other == POD_RESOURCES:
@@ -83,7 +83,7 @@ def devices(  # noqa: PLR0913 - one for each option
     sources = {source.name: source for source in read_sources(sources_file)}
     view = _View(
         sources=sources,
-        namespace=origin.place(is_free=is_free),
+        namespace=origin.shown_namespace(is_free=is_free),
         node=node,
         is_free=is_free,
         is_check=is_check,
@@ -106,23 +106,27 @@ class _Origin:
 
     def require_clear(self) -> None:
         if self.dump is not None and self.socket is not None:
-            raise click.UsageError("--socket asks for what --pod-resources has kept; give one")
+            raise click.UsageError("--socket and --pod-resources exclude each other")
         if self.reading.is_watching and not self.is_cluster_read:
             raise click.UsageError("-w follows a cluster; add --context or --node")
 
     @property
     def is_cluster_read(self) -> bool:
-        """A response of kubelet is enough, unless an option names the cluster."""
+        """Whether a cluster is read: if an option names one, or no other source is given."""
         reading = self.reading
         names_cluster = reading.kubeconfig is not None or bool(reading.context or self.node)
         return reading.is_live and (names_cluster or (self.dump is None and self.socket is None))
 
-    def place(self, *, is_free: bool) -> str:
-        """The namespace to show; empty for all. Nodes and kubelet's response have pods of all."""
+    def shown_namespace(self, *, is_free: bool) -> str:
+        """The namespace to show; empty for all.
+
+        A node, kubelet's response and files are shown with the pods of all namespaces, unless `-n`
+        is given.
+        """
         reading = self.reading
         is_whole_cluster = reading.is_live and self.dump is None and self.socket is None
         if reading.namespace is not None or (is_whole_cluster and not self.node and not is_free):
-            return reading.place
+            return reading.shown_namespace
         return ""
 
     def show(self, sources: Sequence[Source], view: "_View") -> int:

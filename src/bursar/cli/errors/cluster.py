@@ -44,7 +44,7 @@ def another_cluster() -> str:
     if has_option("kubeconfig"):
         cluster = "name another cluster with --context or --kubeconfig"
         return f"{cluster}, or read files with -f" if has_option("files") else cluster
-    return "see that this cluster works"
+    return "check that this cluster works"
 
 
 def has_option(name: str) -> bool:

@@ -21,7 +21,7 @@ def usage_text(error: click.ClickException) -> str:
         return ""
     program, verb = "bursar", ""
     if isinstance(error, click.UsageError) and error.ctx:
-        # As a plugin the program is `kubectl bursar`.
+        # As a plugin of kubectl, the program is `kubectl bursar`.
         program = error.ctx.find_root().command_path
         verb = error.ctx.command_path.removeprefix(program).strip()
     text = " ".join(error.format_message().split()).rstrip(".")

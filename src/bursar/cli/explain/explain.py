@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.reports.explain import PodExplanation
 from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.explain import layout
-from bursar.cli.explain.source import Question, show_explanations
+from bursar.cli.explain.source import ExplainRequest, show_explanations
 from bursar.cli.kinds import KindNames
 from bursar.cli.options import shown
 from bursar.cli.output.formats import Output
@@ -58,21 +58,21 @@ def pod(
     """
     selector = selector_from(namespace_selector, "--namespace-selector")
     settings = counting_from(others)
-    question = Question(
+    request = ExplainRequest(
         name=name,
         reading=reading,
-        place=reading.place,
+        shown_namespace=reading.shown_namespace,
         counting=lambda: processes.counting(settings),
         targeting=Targeting(own_namespace=OWN_NAMESPACE, selector=selector),
     )
-    return show_explanations(question, _View(question, format).show)
+    return show_explanations(request, _View(request, format).show)
 
 
 class _View:
     """Prints explanations; while a cluster is followed, only what has changed."""
 
-    def __init__(self, question: Question, format: Format) -> None:
-        self._question = question
+    def __init__(self, request: ExplainRequest, format: Format) -> None:
+        self._request = request
         self._format = format
         self._printer = ListingPrinter(format)
         self._shown: list[PodExplanation] | None = None
@@ -80,7 +80,7 @@ class _View:
     def show(self, found: list[PodExplanation]) -> int:
         if self._is_list(found):
             # While a cluster is followed, a longer name must not change the other rows.
-            is_watching = self._question.reading.is_watching
+            is_watching = self._request.reading.is_watching
             is_cut = self._format.output is Output.TABLE and not is_watching
             self._printer.show(layout.listing(found, is_cut=is_cut))
         elif found != self._shown:
@@ -92,8 +92,8 @@ class _View:
 
     def _is_list(self, found: Sequence[PodExplanation]) -> bool:
         """One pod of files is shown in full, although it was not named."""
-        is_single = not self._question.reading.is_live and len(found) == 1
-        return self._question.name is None and not is_single
+        is_single = not self._request.reading.is_live and len(found) == 1
+        return self._request.name is None and not is_single
 
     def _show_in_full(self, found: Sequence[PodExplanation]) -> None:
         if not self._format.is_table:

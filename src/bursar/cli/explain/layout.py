@@ -174,7 +174,7 @@ def _cut(text: str, room: int | None) -> str:
 
 def _list_row(each: PodExplanation, room: int | None) -> Row:
     pod = each.pod
-    # The answer in the column before says as much.
+    # The column before this one says already that the pod waits for a quota.
     why = _cut(each.summary.removeprefix("the pod waits for a quota: "), room)
     return Row(
         cells=(_namespace(each), _name(each), _answer(each), pod.node_name or ABSENT, why),

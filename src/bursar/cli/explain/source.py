@@ -1,13 +1,13 @@
 """Where `bursar explain` reads from, and the explanations of what it finds there."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
+from bursar.adapters.files.manifests import WorkloadTemplate
 from bursar.app.cluster.kinds import NAMESPACES, NODES, PODS
 from bursar.app.cluster.ports import NotFoundError
 from bursar.app.cluster.reading.wanted import Wanted
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What the command line asks for."""
+class ExplainRequest:
+    """Which pods to explain, where to read them, and how pods are counted."""
 
     name: str | None
     reading: Reading
-    place: str
+    shown_namespace: str
     """The namespace of the pods; empty for all."""
     counting: "Callable[[], Counting]"
     """Makes counters that know nothing yet. Reading tells them what they need."""
@@ -55,100 +55,88 @@ class Question:
 
 
 Show = Callable[[list[PodExplanation]], int]
-"""Shows the pods that the question is about, and returns the exit code."""
+"""Shows the explanations of pods, and returns the exit code."""
 WATCHED: Final = (PODS, NODES, NAMESPACES, APPLICATION_QUOTAS, CLUSTER_QUOTAS)
 
 
-def show_explanations(question: Question, show: Show) -> int:
-    """Explain the pods that the question is about; with `-w` again. Raises `BadInputError`."""
-    if not question.reading.is_live:
-        return show(_from_files(question))
+def show_explanations(request: ExplainRequest, show: Show) -> int:
+    """Explain the requested pods; with `-w` again. Raises `BadInputError`."""
+    if not request.reading.is_live:
+        return show(_from_files(request))
 
     async def work(cluster: LiveCluster) -> int:
-        return show(await _from_cluster(cluster, question))
+        return show(await _from_cluster(cluster, request))
 
-    return question.reading.repeat([Wanted(resource=each) for each in WATCHED], work)
+    return request.reading.repeat([Wanted(resource=each) for each in WATCHED], work)
 
 
 # ------------------------------------------------------------------ from files
 
 
-def _from_files(question: Question) -> list[PodExplanation]:
-    counting = question.counting()
-    objects = question.reading.read([], kept=counting.whole_kinds)
+def _from_files(request: ExplainRequest) -> list[PodExplanation]:
+    counting = request.counting()
+    objects = request.reading.read([], kept=counting.whole_kinds)
     manifests = objects.manifests
     pods = [
-        _placed(pod)
+        pod.with_namespace()
         for pod in manifests.pods
-        if _is_asked(pod, question) and objects.is_selected("Pod", pod.namespace, pod.name)
+        if _is_asked(pod, request) and objects.is_selected("Pod", pod.namespace, pod.name)
     ]
     templates = [
         each
         for each in manifests.templates
-        if _is_asked(each.pod, question)
+        if _is_asked(each.pod, request)
         and objects.is_selected(each.owner_kind, each.pod.namespace, each.owner_name)
     ]
     if not pods and not templates:
-        raise BadInputError(f"{question.reading}: no pod{_asked(question)}")
+        raise BadInputError(f"{request.reading}: no pod{_asked(request)}")
     everything = surroundings_of(
-        manifests.nodes, [_placed(pod) for pod in manifests.pods], manifests.namespaces
+        manifests.nodes, [pod.with_namespace() for pod in manifests.pods], manifests.namespaces
     )
     if not everything.nodes and (templates or any(map(needs_surroundings, pods))):
         raise BadInputError(
-            f"{question.reading}: no node in it. Add the nodes and the pods on them, as in: "
+            f"{request.reading}: no node in it. Add the nodes and the pods on them, as in: "
             "kubectl get nodes,pods,namespaces -A -o yaml | bursar explain pod -f -"
         )
     reasons: Mapping[PodKey, str] = {}
     if any(map(waits_for_quota, pods)):
-        reasons = _reasons(_inventory_of(manifests, counting), question)
-    explained = _explained(pods, everything, reasons, question)
+        # Few pods wait for a quota.
+        from bursar.cli.reading.inventory import inventory_in  # noqa: PLC0415
+
+        reasons = _reasons(inventory_in(manifests, counting), request)
+    explained = _explained(pods, everything, reasons, request)
     return explained + [_explained_template(each, everything) for each in templates]
 
 
-def _inventory_of(manifests: Manifests, counting: "Counting") -> "Inventory":
-    # Few pods wait for a quota.
-    from bursar.app.quota.views.inventory import inventory_of  # noqa: PLC0415
-
-    return inventory_of(
-        manifests.pods,
-        manifests.namespaces,
-        manifests.quotas,
-        counting=counting,
-        bodies=manifests.bodies,
-    )
-
-
 def _explained_template(template: WorkloadTemplate, everything: Surroundings) -> PodExplanation:
-    count = template.replicas
-    many = "" if count is None else f", {count} replica{'' if count == 1 else 's'}"
     return explain_pod(
-        with_defaults(_placed(template.pod)),
+        with_defaults(template.pod.with_namespace()),
         everything,
-        owner=f"{template.owner_kind} {template.owner_name}{many}",
-        replicas=count,
+        owner=str(template),
+        replicas=template.replicas,
     )
 
 
-def _placed(pod: Pod) -> Pod:
-    return pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
-
-
-def _is_asked(pod: Pod, question: Question) -> bool:
+def _is_asked(pod: Pod, request: ExplainRequest) -> bool:
     namespace = pod.namespace or DEFAULT_NAMESPACE
-    return question.name in {None, pod.name} and question.place in {"", namespace}
+    return request.name in {None, pod.name} and request.shown_namespace in {"", namespace}
 
 
-def _asked(question: Question) -> str:
-    called = "" if question.name is None else f" called {printable(question.name)}"
-    return f"{called} in namespace {printable(question.place)}" if question.place else called
+def _asked(request: ExplainRequest) -> str:
+    called = "" if request.name is None else f" called {printable(request.name)}"
+    return (
+        f"{called} in namespace {printable(request.shown_namespace)}"
+        if request.shown_namespace
+        else called
+    )
 
 
 # ------------------------------------------------------------------ from a cluster
 
 
-async def _from_cluster(cluster: LiveCluster, question: Question) -> list[PodExplanation]:
+async def _from_cluster(cluster: LiveCluster, request: ExplainRequest) -> list[PodExplanation]:
     with shown_progress() as progress:
-        pods = await _read_pods(cluster, question)
+        pods = await _read_pods(cluster, request)
         everything = Surroundings()
         if any(map(needs_surroundings, pods)):
             everything = await read_surroundings(cluster, progress=progress)
@@ -158,56 +146,56 @@ async def _from_cluster(cluster: LiveCluster, question: Question) -> list[PodExp
 
             inventory = await read_inventory(
                 cluster,
-                namespace=question.place,
-                counting=question.counting(),
+                namespace=request.shown_namespace,
+                counting=request.counting(),
                 progress=progress,
             )
-    reasons = {} if inventory is None else _reasons(inventory, question)
-    return _explained(pods, everything, reasons, question)
+    reasons = {} if inventory is None else _reasons(inventory, request)
+    return _explained(pods, everything, reasons, request)
 
 
-async def _read_pods(cluster: LiveCluster, question: Question) -> list[Pod]:
-    place = question.place
-    if question.name is not None and place:
+async def _read_pods(cluster: LiveCluster, request: ExplainRequest) -> list[Pod]:
+    shown_namespace = request.shown_namespace
+    if request.name is not None and shown_namespace:
         try:
-            return [await read_pod(cluster, place, question.name)]
+            return [await read_pod(cluster, shown_namespace, request.name)]
         except NotFoundError:
-            raise BadInputError(_not_found(question.name, place)) from None
+            raise BadInputError(_not_found(request.name, shown_namespace)) from None
     problems: list[str] = []
-    selects = await question.reading.selected_in(cluster, PODS)
+    selects = await request.reading.selected_in(cluster, PODS)
     pods = [
         pod
-        for pod in await read_pods(cluster, place, problems)
-        if question.name in {None, pod.name} and selects(pod.namespace, pod.name)
+        for pod in await read_pods(cluster, shown_namespace, problems)
+        if request.name in {None, pod.name} and selects(pod.namespace, pod.name)
     ]
     for problem in problems:
         click.echo(f"bursar: {printable(problem)}", err=True)
-    if question.name is not None and not pods:
-        raise BadInputError(_not_found(question.name, place))
+    if request.name is not None and not pods:
+        raise BadInputError(_not_found(request.name, shown_namespace))
     return pods
 
 
-def _not_found(name: str, place: str) -> str:
-    where = f"namespace {printable(place)}" if place else "any namespace"
+def _not_found(name: str, shown_namespace: str) -> str:
+    where = f"namespace {printable(shown_namespace)}" if shown_namespace else "any namespace"
     return f"no pod called {printable(name)} in {where}"
 
 
 # ------------------------------------------------------------------ both
 
 
-def _reasons(inventory: "Inventory", question: Question) -> Mapping[PodKey, str]:
+def _reasons(inventory: "Inventory", request: ExplainRequest) -> Mapping[PodKey, str]:
     """Why pods wait behind Bursar's gate."""
     # Few pods do, and the queue with its books takes long to import.
     from bursar.app.quota.views.read_model import queue_report  # noqa: PLC0415
     from bursar.app.quota.wait_text import wait_text  # noqa: PLC0415
+    from bursar.cli.reading.inventory import print_problems  # noqa: PLC0415
 
-    for problem in inventory.problems:
-        click.echo(f"bursar: {printable(problem)}", err=True)
+    print_problems(inventory)
     now_s = int(SYSTEM_CLOCK.now().timestamp())
     return {
         PodKey(each.row.namespace, each.row.name): wait_text(each.refusals)
         or "its quotas have room, and it is about to be released"
-        for each in queue_report(inventory, question.targeting, now_s)
+        for each in queue_report(inventory, request.targeting, now_s)
     }
 
 
@@ -215,10 +203,10 @@ def _explained(
     pods: Sequence[Pod],
     everything: Surroundings,
     reasons: Mapping[PodKey, str],
-    question: Question,
+    request: ExplainRequest,
 ) -> list[PodExplanation]:
     stored = [with_defaults(pod) for pod in pods]
-    if question.name is None and len(stored) > 1:
+    if request.name is None and len(stored) > 1:
         return explain_pods(stored, everything, reasons)
     return [
         explain_pod(pod, everything, quota=reasons.get(PodKey(pod.namespace, pod.name), ""))

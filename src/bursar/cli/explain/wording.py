@@ -5,6 +5,7 @@ from typing import Final
 
 from bursar.core.model.node import Taint
 from bursar.core.model.pod import Pod
+from bursar.core.model.problem import counted, some_of
 from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.remedies.obstacles import Filter, NodeVerdict
 from bursar.core.placement.remedies.remedy import (
@@ -40,11 +41,9 @@ def remedy_text(remedy: Remedy) -> str:
         case LowerRequests(node=node, shortfalls=lacks):
             return f"request less: {', '.join(map(_lowered, lacks))}. Then {node} takes it"
         case FreePods(node=node, pods=pods, is_smallest=is_smallest):
-            named = ", ".join(map(pod_name, pods[:PODS_NAMED_MAX]))
-            rest = f" and {len(pods) - PODS_NAMED_MAX} more" if len(pods) > PODS_NAMED_MAX else ""
-            some = "pod" if len(pods) == 1 else "pods"
+            named = some_of([pod_name(pod) for pod in pods], PODS_NAMED_MAX)
             hedge = "" if is_smallest else " (fewer may be enough)"
-            return f"end {len(pods)} {some} on {node}: {named}{rest}{hedge}"
+            return f"end {counted(len(pods), 'pod')} on {node}: {named}{hedge}"
         case Uncordon(node=node):
             return f"kubectl uncordon {node}"
         case Tolerate(node=node, taints=taints):

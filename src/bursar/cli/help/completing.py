@@ -43,8 +43,8 @@ class Suggestions(NamedTuple):
     """`files` or `folders` if the shell has to suggest those."""
 
 
-class Asked(NamedTuple):
-    """Values that only a cluster or a kubeconfig knows, and where to ask for them."""
+class ValueQuery(NamedTuple):
+    """Which values of a cluster or kubeconfig to suggest, and where to read them."""
 
     values: str
     kubeconfig: str | None
@@ -52,7 +52,7 @@ class Asked(NamedTuple):
     namespace: str | None
 
 
-Ask = Callable[[Asked], Sequence[str]]
+FindValues = Callable[[ValueQuery], Sequence[str]]
 
 FROM_CLUSTER: Final = ("contexts", "namespaces", "nodes", "pods", "quotas", "resourcequotas")
 
@@ -120,17 +120,17 @@ class _Line:
         return arguments[-1] if arguments and arguments[-1]["is_repeatable"] else None
 
 
-def suggestions(words: Sequence[str], incomplete: str, ask: Ask) -> Suggestions:
+def suggestions(words: Sequence[str], incomplete: str, find_values: FindValues) -> Suggestions:
     """What can take the place of `incomplete`, after the complete words of a command line."""
     commands: dict[str, Command] = json.loads(stored(COMMANDS))
     line = _Line(commands, words)
     if line.open is not None:
-        return _values(line, line.open, "" if incomplete == "=" else incomplete, ask)
+        return _values(line, line.open, "" if incomplete == "=" else incomplete, find_values)
     if incomplete.startswith("--") and "=" in incomplete and not line.is_literal:
         name, _, start = incomplete.partition("=")
         for option in line.command["options"]:
             if name in option["names"]:
-                found = _values(line, option, start, ask)
+                found = _values(line, option, start, find_values)
                 listed = [each._replace(value=f"{name}={each.value}") for each in found.listed]
                 return Suggestions(listed, found.paths)
         return Suggestions([])
@@ -151,19 +151,19 @@ def suggestions(words: Sequence[str], incomplete: str, ask: Ask) -> Suggestions:
     argument = line.argument()
     if argument is None:
         return Suggestions(listed)
-    found = _values(line, argument, incomplete, ask)
+    found = _values(line, argument, incomplete, find_values)
     return Suggestions(listed + found.listed, found.paths)
 
 
-def _values(line: _Line, parameter: Parameter, start: str, ask: Ask) -> Suggestions:
+def _values(line: _Line, parameter: Parameter, start: str, find_values: FindValues) -> Suggestions:
     kind = parameter["values"]
     if kind in {"files", "folders"}:
         return Suggestions([], kind)
     values: Sequence[str] = parameter["choices"]
     if kind in FROM_CLUSTER:
         given = line.given
-        values = ask(
-            Asked(
+        values = find_values(
+            ValueQuery(
                 kind,
                 given.get("--kubeconfig"),
                 given.get("--context", ""),

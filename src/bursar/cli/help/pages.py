@@ -57,7 +57,7 @@ def _is_name(word: str) -> bool:
 
 
 def _columns() -> int:
-    """As `shutil.get_terminal_size`, which takes too long to import."""
+    """Width of the terminal, found as by `shutil.get_terminal_size`, which is slow to import."""
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and int(told):
         return int(told)

@@ -7,7 +7,7 @@ kubectl runs `kubectl_complete-bursar` with the words, and expects what cobra's 
 from collections.abc import Mapping
 from typing import Final
 
-from bursar.cli.help.completing import Asked, Suggestions, suggestions
+from bursar.cli.help.completing import Suggestions, ValueQuery, suggestions
 
 VARIABLE: Final = "_BURSAR_COMPLETE"
 # cobra's directives: what the shell does with the suggestions.
@@ -31,7 +31,7 @@ def shell_answer(environment: Mapping[str, str]) -> str:
         position = int(told) if told.isdecimal() else len(words)
         incomplete = next(iter(words[position : position + 1]), "")
         words = words[1:position]
-    found = suggestions(words, incomplete, _ask)
+    found = suggestions(words, incomplete, _find_values)
     lines = [_line(shell, "plain", *each) for each in found.listed]
     if found.paths:
         lines.append(_line(shell, _TYPES[found.paths], incomplete, ""))
@@ -50,7 +50,7 @@ def _line(shell: str, kind: str, value: str, help: str) -> str:
 def kubectl_answer(arguments: list[str]) -> str:
     """What kubectl reads of `kubectl_complete-bursar`; the last argument is incomplete."""
     *words, incomplete = arguments or [""]
-    found = suggestions(words, incomplete, _ask)
+    found = suggestions(words, incomplete, _find_values)
     lines = [f"{each.value}\t{each.help}" if each.help else each.value for each in found.listed]
     return "".join(f"{line}\n" for line in [*lines, f":{_directive(found)}"])
 
@@ -61,10 +61,10 @@ def _directive(found: Suggestions) -> int:
     return _FOLDERS if found.paths == "folders" else _WITHOUT_FILES
 
 
-def _ask(asked: Asked) -> list[str]:
+def _find_values(query: ValueQuery) -> list[str]:
     from bursar.cli.help.cluster_values import cluster_values  # noqa: PLC0415 - rarely needed
 
-    return list(cluster_values(asked))
+    return list(cluster_values(query))
 
 
 def _split(text: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""The verb manifests."""
+"""The verbs about an installation: manifests and doctor."""

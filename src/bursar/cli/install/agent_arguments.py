@@ -1,4 +1,4 @@
-"""Whether an agent would start as a manifest says, asked before that is true of every node."""
+"""Check that an agent would start with the arguments of a manifest, before the manifest exists."""
 
 import re
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from bursar.cli.processes.agent import agent
 from bursar.cli.processes.options.agent import settings_from
 
 ANY_VALUE: Final = "127.0.0.1"
-"""In the place of what is known on the node only: addresses, and the name of the node."""
+"""Replaces values that are known only on the node: its name and addresses."""
 
 _FILLED_IN: Final = re.compile(r"\$\([A-Z_]+\)")
 
 
 def check_arguments(installation: AgentInstallation) -> None:
-    """Raises `click.UsageError`."""
+    """Raise `click.UsageError` if `bursar agent` would refuse the arguments."""
     for option in installation.options:
         if not option.startswith("--") or option in {"--", "--help"}:
             problem = "is not an option of bursar agent; --NAME=VALUE is expected"

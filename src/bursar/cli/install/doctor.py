@@ -7,7 +7,7 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.doctor.doctor import examine
 from bursar.app.doctor.findings import Finding, Severity
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.cli.errors.exit_codes import NO, OK
 from bursar.cli.install.packaged_definitions import packaged_definitions
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 @click.command(short_help="Check an installation, and what the version of the cluster lacks.")
-@shown("-n --namespace", DEFAULT_NAMESPACE, "Namespace where Bursar is installed.")
+@shown("-n --namespace", OWN_NAMESPACE, "Namespace where Bursar is installed.")
 @cluster_options
 @format_options
 def doctor(namespace: str, kubeconfig: str | None, context: str, format: Format) -> int:

@@ -38,8 +38,8 @@ from bursar.core.peerpods.names import RUNTIME_CLASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the command line asks for."""
+class PartsRequest:
+    """The options of the command line that decide about the documents of a part."""
 
     chosen: Chosen
     parts: Collection[str]
@@ -47,13 +47,13 @@ class Asked:
     endpoint: Endpoint
 
 
-def further_documents(part: str, asked: Asked) -> tuple[Document, ...]:
+def further_documents(part: str, request: PartsRequest) -> tuple[Document, ...]:
     """The documents of a part. Raises `click.UsageError`."""
-    return _MAKERS[part](asked)
+    return _MAKERS[part](request)
 
 
-def _peer_pods(asked: Asked) -> tuple[Document, ...]:
-    chosen = asked.chosen
+def _peer_pods(request: PartsRequest) -> tuple[Document, ...]:
+    chosen = request.chosen
     try:
         installation = PeerPodInstallation(
             namespace=str(chosen["namespace"]),
@@ -74,21 +74,21 @@ def _peer_pods(asked: Asked) -> tuple[Document, ...]:
         return peer_pod_documents_beside_upstream(installation)
     if chosen["without_webhook"]:
         return peer_pod_documents_without_webhook(installation)
-    return peer_pod_documents(installation, asked.endpoint)
+    return peer_pod_documents(installation, request.endpoint)
 
 
-def _launcher_protection(asked: Asked) -> tuple[Document, ...]:
+def _launcher_protection(request: PartsRequest) -> tuple[Document, ...]:
     try:
         protection = LauncherProtection(
-            gating=asked.gating, kubevirt_namespace=str(asked.chosen["kubevirt_namespace"])
+            gating=request.gating, kubevirt_namespace=str(request.chosen["kubevirt_namespace"])
         )
     except ValueError as error:
         raise click.UsageError(f"--kubevirt-namespace: {error}") from None
     return launcher_protection_documents(protection)
 
 
-def _agent(asked: Asked) -> tuple[Document, ...]:
-    chosen = asked.chosen
+def _agent(request: PartsRequest) -> tuple[Document, ...]:
+    chosen = request.chosen
     try:
         installation = AgentInstallation(
             image=str(chosen["image"]),
@@ -115,8 +115,8 @@ def _agent(asked: Asked) -> tuple[Document, ...]:
     return (*agent_documents(installation), *protection)
 
 
-def _extender(asked: Asked) -> tuple[Document, ...]:
-    chosen = asked.chosen
+def _extender(request: PartsRequest) -> tuple[Document, ...]:
+    chosen = request.chosen
     further = listed(chosen["extender_options"])
     if further:
         from bursar.cli.install.process_options import require_known  # noqa: PLC0415 - large
@@ -124,7 +124,7 @@ def _extender(asked: Asked) -> tuple[Document, ...]:
         require_known("extender", further)
     return extender_documents(
         ExtenderInstallation(
-            workload=workload_settings(chosen, asked.parts),
+            workload=workload_settings(chosen, request.parts),
             scheduler_ca_config=str(chosen["scheduler_ca_config"]),
             scheduler_names=listed(chosen["scheduler_names"]) or (SCHEDULER_USER,),
             options=further,
@@ -151,16 +151,16 @@ def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
     return labels
 
 
-_MAKERS: Final[Mapping[str, Callable[[Asked], tuple[Document, ...]]]] = {
+_MAKERS: Final[Mapping[str, Callable[[PartsRequest], tuple[Document, ...]]]] = {
     "peerpods": _peer_pods,
     "kubevirt": _launcher_protection,
     "agent": _agent,
     "extender": _extender,
-    "certificates": lambda asked: cert_manager_documents(asked.gating.namespace),
-    "monitoring": lambda asked: monitoring_documents(
-        asked.gating.namespace, has_operator="operator" in asked.parts
+    "certificates": lambda request: cert_manager_documents(request.gating.namespace),
+    "monitoring": lambda request: monitoring_documents(
+        request.gating.namespace, has_operator="operator" in request.parts
     ),
-    "dashboard": lambda asked: dashboard_documents(asked.gating.namespace),
-    "removal": lambda asked: removal_documents(workload_settings(asked.chosen, asked.parts)),
-    "operator": lambda asked: operator_part(asked.chosen),
+    "dashboard": lambda request: dashboard_documents(request.gating.namespace),
+    "removal": lambda request: removal_documents(workload_settings(request.chosen, request.parts)),
+    "operator": lambda request: operator_part(request.chosen),
 }

@@ -288,9 +288,9 @@ def manifests(
     def documents_of(part: str) -> tuple[Document, ...]:
         if part in made_here:
             return made_here[part]()
-        from bursar.cli.install.further_parts import Asked, further_documents  # noqa: PLC0415 - large
+        from bursar.cli.install.further_parts import PartsRequest, further_documents  # noqa: PLC0415 - large
 
-        asked = Asked(chosen=chosen, parts=wanted, gating=settings, endpoint=endpoint)
+        asked = PartsRequest(chosen=chosen, parts=wanted, gating=settings, endpoint=endpoint)
         return further_documents(part, asked)
 
     documents = [document for part in wanted for document in documents_of(part)]

@@ -9,10 +9,10 @@ import click
 
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.adapters.files.manifests import read_objects_as_written
-from bursar.app.cluster.ports import ClusterError
+from bursar.app.cluster.ports import ClusterError, ReadWriter
 from bursar.app.migration.effects import refusals_of
 from bursar.app.migration.findings import Finding, Level, Readiness, readiness_of
-from bursar.app.migration.gather import MovingCluster, read_state, read_tenants
+from bursar.app.migration.gather import read_state, read_tenants
 from bursar.app.migration.installation import Installation, installation_of
 from bursar.app.migration.plan import Planned, Step, takeover, way_back
 from bursar.app.migration.review import review_takeover, review_way_back
@@ -125,7 +125,7 @@ async def _work(order: _Order, kubeconfig: str | None, context: str) -> int:
 
 
 async def _review(
-    cluster: MovingCluster, order: _Order
+    cluster: ReadWriter, order: _Order
 ) -> tuple[tuple[Finding, ...], tuple[Planned, ...]]:
     state = await read_state(cluster, order.home, order.installation, is_back=order.is_back)
     if order.is_back:
@@ -138,7 +138,7 @@ async def _review(
     return review_takeover(state, tenants, refusals), takeover(state)
 
 
-async def _move(cluster: MovingCluster, order: _Order) -> int:
+async def _move(cluster: ReadWriter, order: _Order) -> int:
     assert order.installation is not None
     move = Move(
         cluster=cluster,

@@ -27,7 +27,7 @@ def short_amount(resource: str, amount: Quantity, *, rounds_down: bool = False) 
         return _size(amount, rounds_down=rounds_down)
     if base == CPU:
         return _cores(amount, rounds_down=rounds_down)
-    # Of a count, 20000 and not the canonical 20k.
+    # A count is written as 20000, not as the canonical 20k.
     return amount.exact
 
 

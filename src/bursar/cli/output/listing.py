@@ -70,7 +70,8 @@ class Format:
     output: Output = Output.TABLE
     has_headers: bool = True
     sort_by: str = ""
-    """The name of a column, in any case; behind a minus sign for the reverse. Empty: as it is."""
+    """The name of a column in upper or lower case, after a minus sign for the reverse order. Empty:
+    the order of the rows."""
     other: str = ""
     """A value of `-o` that only this command has; empty if the output is one of `Output`."""
 
@@ -89,7 +90,7 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def format_options_with(*others: tuple[str, str]) -> Callable[..., Any]:
-    """The same for a command with further values of `-o`, each with what it does."""
+    """As `format_options`, with further values of `-o`, each with the text of its help."""
     return lambda command: _with_format(command, dict(others))
 
 
@@ -185,7 +186,7 @@ class ListingPrinter:
 
 
 def _told(columns: Sequence[Column], row: Row) -> tuple[str, ...]:
-    """What a row says, but for its ages, which change by themselves."""
+    """The content of a row without its ages, which change by themselves."""
     if row.text:
         return (row.name, repr(row.document))
     pairs = zip(columns, row.cells, strict=True)

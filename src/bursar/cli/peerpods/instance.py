@@ -31,6 +31,7 @@ from bursar.cli.peerpods.options import (
     types_from,
 )
 from bursar.cli.reading.reading import Reading, files_options
+from bursar.core.model.problem import some_of
 from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.decision import Denied
 from bursar.core.peerpods.instances import (
@@ -242,10 +243,7 @@ def _name(report: InstanceReport) -> str:
 
 def _cells(report: InstanceReport) -> tuple[str, ...]:
     size, choice = report.request.size, report.choice
-    names = [each.name for each in report.others]
-    also = ", ".join(names[:ALSO_SHOWN_MAX])
-    if len(names) > ALSO_SHOWN_MAX:
-        also += f" and {len(names) - ALSO_SHOWN_MAX} more"
+    also = some_of([each.name for each in report.others], ALSO_SHOWN_MAX)
     return (
         report.request.subject,
         str(size.vcpus or "-"),

@@ -70,10 +70,14 @@ def check(reading: Reading, at: str | None, format: Format) -> int:
     shadow mode are shown as if they were enforced. -n, -l and --field-selector
     select pods.
     """
-    printer, place, seconds = ListingPrinter(format), reading.place, _seconds(at)
+    printer, shown_namespace, seconds = (
+        ListingPrinter(format),
+        reading.shown_namespace,
+        _seconds(at),
+    )
     if not reading.is_live:
         found, selected = _read(reading)
-        return _show(found, _Chosen(place, selected, seconds), printer)
+        return _show(found, _Chosen(shown_namespace, selected, seconds), printer)
 
     async def work(cluster: LiveCluster) -> int:
         selects = await reading.selected_in(cluster, PODS)
@@ -81,22 +85,22 @@ def check(reading: Reading, at: str | None, format: Format) -> int:
             each.kind: await list_all(cluster, each, Query(), bytes)
             for each in (COUNTING_POLICIES, NAMESPACES)
         }
-        bodies[PODS.kind] = await list_all(cluster, PODS, Query(namespace=place), bytes)
-        return _show(bodies, _Chosen(place, selects, seconds), printer)
+        bodies[PODS.kind] = await list_all(cluster, PODS, Query(namespace=shown_namespace), bytes)
+        return _show(bodies, _Chosen(shown_namespace, selects, seconds), printer)
 
     return reading.repeat([Wanted(resource=each) for each in WATCHED], work)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Of which pods to speak, and the time for expressions."""
+    """The pods to show, and the time that expressions see."""
 
-    place: str
+    shown_namespace: str
     selects: Selects
     seconds: int
 
     def has(self, row: PodRow) -> bool:
-        return self.place in {"", row.namespace} and self.selects(row.namespace, row.name)
+        return self.shown_namespace in {"", row.namespace} and self.selects(row.namespace, row.name)
 
 
 def _show(found: Mapping[str, Sequence[bytes]], chosen: _Chosen, printer: ListingPrinter) -> int:

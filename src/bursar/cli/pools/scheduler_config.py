@@ -8,7 +8,6 @@ import click
 from bursar.app.extender.names import EXTENDER
 from bursar.app.extender.report import read_pools
 from bursar.app.extender.scheduler_config import (
-    DEFAULT_SCHEDULER,
     SchedulerConfig,
     scheduler_configuration,
     service_url,
@@ -20,6 +19,7 @@ from bursar.cli.output.formats import Output, emit_document, printable
 from bursar.cli.pools.source import objects_of_files
 from bursar.cli.reading.files_or_cluster import require_files_or_cluster, source_options
 from bursar.core.model.names import is_extended
+from bursar.core.model.pod import DEFAULT_SCHEDULER
 from bursar.core.pools.pool import Pool
 
 FOLDER: Final = "/etc/kubernetes/pki/bursar-extender"

@@ -1,1 +1,1 @@
-"""The verbs that run a process until it is told to end: controller, webhook, agent, up."""
+"""The verbs that run until they are told to end: controller, webhook, operator, agent, up."""

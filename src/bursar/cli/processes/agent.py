@@ -30,7 +30,7 @@ def agent(context: click.Context, processes: Processes, /, **chosen: object) -> 
     answers whether or not kubelet and the API server run.
 
     With --disk, the agent also accounts for the local ephemeral storage of
-    pods, and reports what kubelet evicts for it, why and how soon.
+    pods, and reports which pods kubelet will evict, why and how soon.
     """
     if context.invoked_subcommand is None:
         processes.agent(settings_from(chosen))

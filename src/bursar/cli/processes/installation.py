@@ -1,11 +1,8 @@
 """Where this process is installed, if it runs in a pod."""
 
 from pathlib import Path
-from typing import Final
 
-from bursar.app.names import DEFAULT_NAMESPACE
-
-SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+from bursar.app.names import OWN_NAMESPACE, SERVICE_ACCOUNT_FOLDER
 
 
 def own_namespace() -> str:
@@ -13,5 +10,5 @@ def own_namespace() -> str:
     try:
         named = Path(SERVICE_ACCOUNT_FOLDER, "namespace").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
-        return DEFAULT_NAMESPACE
-    return named or DEFAULT_NAMESPACE
+        return OWN_NAMESPACE
+    return named or OWN_NAMESPACE

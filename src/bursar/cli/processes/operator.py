@@ -99,7 +99,7 @@ def operator(  # noqa: PLR0913 - one parameter for each option
     """Keep an installation of Bursar, until SIGTERM or Ctrl-C.
 
     One replica leads. It applies the objects that the AAQ object of the cluster
-    stands for, repairs them, and reports in the status of the AAQ object. If
+    describes, repairs them, and reports in the status of the AAQ object. If
     the AAQ object is deleted, it releases all waiting pods and removes the
     installation, except the quotas.
     """

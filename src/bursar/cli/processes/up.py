@@ -20,7 +20,7 @@ from bursar.cli.processes import overview_view
 from bursar.cli.processes.options.counting import counting_from, view_counting_options
 from bursar.cli.processes.options.process import ClusterChoice
 from bursar.cli.processes.processes import Processes
-from bursar.cli.up.start_line import say_start
+from bursar.cli.up.start_line import show_progress_line
 from bursar.cli.up.stop import Stop
 
 
@@ -122,7 +122,7 @@ def _require_no_counting(options: Mapping[str, object]) -> None:
 
 def _show_live(processes: Processes, settings: UpSettings, title: str) -> None:
     """Draw on a terminal; elsewhere print a line whenever the counts change."""
-    say_start("starting")
+    show_progress_line("starting")
     if sys.stdout.isatty():
         from bursar.cli.up.session import Session, can_draw  # noqa: PLC0415 - Textual is slow
 
@@ -130,7 +130,7 @@ def _show_live(processes: Processes, settings: UpSettings, title: str) -> None:
             context = click.get_current_context()
 
             def work(show: Callable[[Overview], None], stop: Stop) -> Overview:
-                # Texts of errors depend on the command, which each thread has to be told.
+                # Texts of errors depend on click's context, which each thread has to enter.
                 with context.scope(cleanup=False):
                     return processes.up(settings, show, stop)
 

@@ -12,7 +12,7 @@ from bursar.adapters.admission.leader_client import LeaderClientSettings
 from bursar.adapters.admission.routes import BODY_BYTES_MAX
 from bursar.adapters.serving.tls.profile import TlsProfile
 from bursar.app.admission.pods import Installation, WhenUnreachable
-from bursar.app.names import CONTROLLER
+from bursar.app.names import CONTROLLER, SERVICE_ACCOUNT_FOLDER
 from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import duration, one_of, path, shown
 from bursar.cli.peerpods.options import (
@@ -21,7 +21,7 @@ from bursar.cli.peerpods.options import (
     sizing_options,
     types_from,
 )
-from bursar.cli.processes.installation import SERVICE_ACCOUNT_FOLDER, own_namespace
+from bursar.cli.processes.installation import own_namespace
 from bursar.cli.processes.options.process import (
     ClusterChoice,
     MetricsAuth,
@@ -190,7 +190,10 @@ def webhook(  # noqa: PLR0913 - one parameter for each option
 
 
 def peer_pod_settings(chosen: Mapping[str, Any]) -> PeerPodSettings:
-    """Options go before the environment; an empty variable is as good as none."""
+    """Settings of the rewrite of peer pods.
+
+    An option wins over its environment variable. An empty variable counts as not set.
+    """
     named = [each.strip() for each in os.environ.get(TARGET_CLASSES, "").split(",")]
     options = {
         **chosen,

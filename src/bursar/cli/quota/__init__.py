@@ -1,1 +1,1 @@
-"""The verbs about quotas: queue, top, release, describe quota."""
+"""The verbs about quotas: queue, release and describe quota."""

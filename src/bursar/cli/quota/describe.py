@@ -50,13 +50,13 @@ def quota(
     from the cluster that kubectl uses. It writes nothing. With -n it also shows the
     cluster-wide quotas that cover the namespace.
     """
-    from bursar.app.names import DEFAULT_NAMESPACE  # noqa: PLC0415
+    from bursar.app.names import OWN_NAMESPACE  # noqa: PLC0415
     from bursar.app.quota.views.read_model import quota_reports  # noqa: PLC0415 - imports the books
     from bursar.cli.selectors import selector_from  # noqa: PLC0415
 
     settings = counting_from(others)
     selector = selector_from(namespace_selector, "--namespace-selector")
-    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector)
+    targeting = Targeting(own_namespace=OWN_NAMESPACE, selector=selector)
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     counting = processes.counting(settings)
 
@@ -70,7 +70,7 @@ def quota(
                 inventory,
                 now_s,
                 name=name,
-                namespace=reading.place or None,
+                namespace=reading.shown_namespace or None,
                 targeting=targeting,
             )
             if _is_selected(report, objects)
@@ -89,16 +89,19 @@ def _wanted(reading: Reading, counting: "Counting") -> Sequence[Wanted]:
     """What a report on the quotas of the place needs."""
     if not reading.is_live:
         return ()
-    place = reading.place
+    shown_namespace = reading.shown_namespace
     cluster_wide = _optional(QUOTAS[QuotaKind.CLUSTER])
     # Pods that a cluster-wide quota may cover are in all namespaces.
     all_if = cluster_wide.resource
     return (
-        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=place, is_decoded=False),
-        _optional(QUOTAS[QuotaKind.NAMESPACED], place),
+        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=shown_namespace, is_decoded=False),
+        _optional(QUOTAS[QuotaKind.NAMESPACED], shown_namespace),
         cluster_wide,
-        Wanted(resource=PODS, namespace=place, all_if=all_if, is_decoded=False),
-        *(replace(_optional(kind.resource, place), all_if=all_if) for kind in counting.kinds),
+        Wanted(resource=PODS, namespace=shown_namespace, all_if=all_if, is_decoded=False),
+        *(
+            replace(_optional(kind.resource, shown_namespace), all_if=all_if)
+            for kind in counting.kinds
+        ),
         # After the pods, so that each pod's namespace is in the list.
         Wanted(resource=NAMESPACES, is_required=False, is_decoded=False),
     )
@@ -116,24 +119,14 @@ def _optional(resource: Resource, namespace: str = "") -> Wanted:
 
 
 def _inventory(reading: Reading, objects: Objects, counting: "Counting") -> "Inventory":
-    from bursar.app.quota.views.inventory import (  # noqa: PLC0415 - imports the decoders
-        inventory_of,
-        inventory_of_bodies,
-    )
+    from bursar.app.quota.views.inventory import inventory_of_bodies  # noqa: PLC0415
+    from bursar.cli.reading.inventory import inventory_in, print_problems  # noqa: PLC0415
 
     if reading.is_live:
         inventory = inventory_of_bodies(objects.bodies, counting=counting)
     else:
-        manifests = objects.manifests
-        inventory = inventory_of(
-            manifests.pods,
-            manifests.namespaces,
-            manifests.quotas,
-            counting=counting,
-            bodies=manifests.bodies,
-        )
-    for problem in inventory.problems:
-        click.echo(f"bursar: {printable(problem)}", err=True)
+        inventory = inventory_in(objects.manifests, counting)
+    print_problems(inventory)
     return inventory
 
 
@@ -152,8 +145,8 @@ def _listing(reports: "Sequence[QuotaReport]", format: Format) -> Listing:
 
 def _nothing_found(reading: Reading, name: str | None) -> str:
     called = "" if name is None else f" called {printable(name)}"
-    place = f" in namespace {printable(reading.place)}" if reading.place else ""
+    where = f" in namespace {printable(reading.shown_namespace)}" if reading.shown_namespace else ""
     hint = ""
-    if reading.is_live and reading.place and reading.namespace is None:
+    if reading.is_live and reading.shown_namespace and reading.namespace is None:
         hint = " (-n names another one, -A means all)"
-    return f"{reading}: no quota{called}{place}{hint}"
+    return f"{reading}: no quota{called}{where}{hint}"

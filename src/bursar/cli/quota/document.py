@@ -11,6 +11,7 @@ from bursar.cli.output.formats import texts_of
 from bursar.core.quota.quota import QuotaKey
 from bursar.core.quota.refusal import Refusal, Shortage
 from bursar.core.quota.views.queue import WaitingPod
+from bursar.wire.structs.fields import timestamp
 
 Document: TypeAlias = dict[str, object]
 
@@ -101,7 +102,7 @@ def _key(key: QuotaKey) -> Document:
 
 
 def _time(seconds: int) -> str | None:
-    """As Kubernetes writes times; null if the object does not say."""
+    """A time as Kubernetes writes it; null if the object has none."""
     if seconds == 0:
         return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.fromtimestamp(seconds, UTC))

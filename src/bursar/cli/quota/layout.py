@@ -13,6 +13,7 @@ from bursar.cli.output.formats import amount_or_dash, printable
 from bursar.cli.output.listing import Column, Row
 from bursar.cli.output.tabwriter import aligned
 from bursar.cli.quota.document import waiting_as_dict
+from bursar.core.model.problem import some_of
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.model.resources import ResourceList
 from bursar.core.quota.scopes import ScopeRule
@@ -128,11 +129,7 @@ def _resource_line(line: ResourceLine) -> str:
 
 
 def _listed(namespaces: Sequence[str]) -> str:
-    if not namespaces:
-        return "none"
-    rest = len(namespaces) - NAMESPACES_MAX
-    more = f" and {rest} more" if rest > 0 else ""
-    return ", ".join(namespaces[:NAMESPACES_MAX]) + more
+    return some_of(namespaces, NAMESPACES_MAX) or "none"
 
 
 def _scope(rule: ScopeRule) -> str:

@@ -1,4 +1,4 @@
-"""`bursar queue`: who waits for room in a quota, what each lacks, and who is ahead."""
+"""`bursar queue`: which pods wait for room in a quota, what each lacks, and which are ahead."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from bursar.app.cluster.ports import ForbiddenError
 from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.counting.feeds import Counting
 from bursar.app.counting.provenance import charge_parts
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.kinds import APPLICATION_QUOTAS, CLUSTER_QUOTAS
-from bursar.app.quota.views.inventory import Inventory, inventory_of, read_inventory
+from bursar.app.quota.views.inventory import Inventory, read_inventory
 from bursar.app.quota.views.read_model import queue_report
 from bursar.cli.errors.exit_codes import OK
 from bursar.cli.live_cluster import LiveCluster
@@ -25,6 +25,7 @@ from bursar.cli.output.listing import Format, Listing, ListingPrinter, format_op
 from bursar.cli.processes.options.counting import counting_from, view_counting_options
 from bursar.cli.processes.processes import Processes
 from bursar.cli.quota.layout import QUEUE_COLUMNS, queue_row
+from bursar.cli.reading.inventory import inventory_in, print_problems
 from bursar.cli.reading.reading import Reading, Selects, reading_options, shown_progress
 from bursar.cli.selectors import selector_from
 from bursar.core.quota.targeting import GATING_LABEL, Targeting
@@ -57,10 +58,10 @@ def queue(
     settings = counting_from(others)
     view = _View(
         reading=reading,
-        targeting=Targeting(own_namespace=DEFAULT_NAMESPACE, selector=selector),
+        targeting=Targeting(own_namespace=OWN_NAMESPACE, selector=selector),
         counting=lambda: processes.counting(settings),
         printer=ListingPrinter(format),
-        place=reading.place,
+        shown_namespace=reading.shown_namespace,
     )
     if not reading.is_live:
         return view.show_files()
@@ -74,20 +75,13 @@ class _View:
     counting: Callable[[], Counting]
     """Makes counters that know nothing yet. Reading tells them what they need."""
     printer: ListingPrinter
-    place: str
+    shown_namespace: str
     """The namespace to show; empty for all."""
 
     def show_files(self) -> int:
         counting = self.counting()
         objects = self.reading.read([], kept=counting.whole_kinds, ignores_templates=True)
-        manifests = objects.manifests
-        inventory = inventory_of(
-            manifests.pods,
-            manifests.namespaces,
-            manifests.quotas,
-            counting=counting,
-            bodies=manifests.bodies,
-        )
+        inventory = inventory_in(objects.manifests, counting)
         return self._show(inventory, partial(objects.is_selected, "Pod"))
 
     async def show_cluster(self, cluster: LiveCluster) -> int:
@@ -95,13 +89,13 @@ class _View:
         try:
             inventory = await self._read(cluster, "")
         except ForbiddenError:
-            if not self.place:
+            if not self.shown_namespace:
                 raise
-            where = printable(self.place)
+            where = printable(self.shown_namespace)
             click.echo(
                 f"bursar: you may not list all namespaces; positions are within {where}", err=True
             )
-            inventory = await self._read(cluster, self.place)
+            inventory = await self._read(cluster, self.shown_namespace)
         return self._show(inventory, selects)
 
     async def _read(self, cluster: LiveCluster, namespace: str) -> Inventory:
@@ -111,17 +105,16 @@ class _View:
             )
 
     def _show(self, inventory: Inventory, selects: Selects) -> int:
-        for problem in inventory.problems:
-            click.echo(f"bursar: {printable(problem)}", err=True)
+        print_problems(inventory)
         now = SYSTEM_CLOCK.now()
         explain = inventory.counting.explain
         rows = tuple(
             queue_row(waiting, charge_parts(explain, waiting.row), now)
             for waiting in queue_report(inventory, self.targeting, int(now.timestamp()))
-            if self.place in {"", waiting.row.namespace}
+            if self.shown_namespace in {"", waiting.row.namespace}
             and selects(waiting.row.namespace, waiting.row.name)
         )
-        place = f" in namespace {printable(self.place)}" if self.place else ""
-        nothing = f"no pod waits for a quota{place}"
+        where = f" in namespace {printable(self.shown_namespace)}" if self.shown_namespace else ""
+        nothing = f"no pod waits for a quota{where}"
         self.printer.show(Listing(columns=QUEUE_COLUMNS, rows=rows, nothing=nothing))
         return OK

@@ -16,6 +16,7 @@ from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.live_cluster import answer_of, cluster_options, live_cluster
 from bursar.cli.output.formats import Output, emit_document, output_option
 from bursar.core.model.pod_row import PodRow
+from bursar.core.model.problem import counted
 from bursar.wire.model.pod_row import PodRowDecoder
 
 
@@ -91,28 +92,24 @@ async def _stop(kubeconfig: str | None, context: str, *, is_sure: bool) -> Force
     decode = PodRowDecoder().decode
     async with live_cluster(kubeconfig, context) as cluster:
         if not is_sure:
-            _ask(await gated_pods(cluster, decode, ""), "Stop gating, and let go of")
+            _ask(await gated_pods(cluster, decode, ""), "Stop gating, and release")
         for name in await stop_gating(cluster):
             click.echo(f"deleted {name}", err=True)
         return await release_all(cluster, cluster, SYSTEM_CLOCK, decode=decode)
 
 
-def _ask(rows: list[PodRow], question: str = "Let go of") -> None:
+def _ask(rows: list[PodRow], question: str = "Release") -> None:
     places = len({row.namespace for row in rows})
-    what = f"{_number(len(rows), 'pod')} in {_number(places, 'namespace')}"
+    what = f"{counted(len(rows), 'pod')} in {counted(places, 'namespace')}"
     if not sys.stdin.isatty():
-        raise BadInputError(f"{what} would go; give --yes")
+        raise BadInputError(f"{what} would be released; give --yes")
     click.confirm(f"{question} {what}?", abort=True, err=True)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _say(done: ForcedReleases, missing: list[str], output: Output) -> int:
     failed = {str(key): str(error.message) for key, error in sorted(done.failed.items())}
     if output is Output.TABLE:
-        click.echo(f"{_number(len(done.released), 'pod')} let go")
+        click.echo(f"{counted(len(done.released), 'pod')} released")
         for name in missing:
             click.echo(f"bursar: {name}: no such pod behind the gate", err=True)
         for name, problem in failed.items():

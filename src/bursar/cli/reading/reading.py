@@ -26,6 +26,7 @@ from bursar.cli.live_cluster import (
     live_cluster,
 )
 from bursar.cli.output.formats import printable
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests
@@ -41,8 +42,6 @@ Selects: TypeAlias = Callable[[str, str], bool]
 
 METRICS: Final = ".metrics.k8s.io"
 """How the names of NodeMetrics and PodMetrics end."""
-DEFAULT_NAMESPACE: Final = "default"
-"""Where kubectl would create an object whose manifest names no namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ class Objects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the command line says about where to read, and of which objects to speak."""
+    """The options that say where to read, and which objects to show."""
 
     files: Sequence[str] = ()
     is_recursive: bool = False
@@ -89,11 +88,11 @@ class Reading:
         return ", ".join(map(printable, self.files or (self.kustomization or "",)))
 
     @property
-    def place(self) -> str:
-        """The one namespace to speak of; empty for all of them.
+    def shown_namespace(self) -> str:
+        """The namespace to show; empty for all.
 
-        As kubectl: of a cluster the namespace of the context, unless `-n` or `-A` is given. Of
-        files, all that they contain.
+        As in kubectl, it is the namespace of the context for a cluster, unless `-n` or `-A` is
+        given. Files are shown with all their namespaces, unless `-n` is given.
         """
         if self.namespace is not None:
             return self.namespace
@@ -165,7 +164,7 @@ class Reading:
             skipped.update(template.owner_kind for template in manifests.templates)
         if skipped:
             listed = ", ".join(f"{count} {kind}" for kind, count in sorted(skipped.items()))
-            click.echo(f"bursar: passed over: {printable(listed)}", err=True)
+            click.echo(f"bursar: skipped: {printable(listed)}", err=True)
         return Objects(manifests=manifests, selected=self._selected(manifests.values))
 
     # -------------------------------------------------------------- a cluster
@@ -192,7 +191,7 @@ class Reading:
                 return await work(cluster)
 
             async def again() -> None:
-                # While following, a verb's verdict has no consequence.
+                # While the command follows the cluster, exit codes of single rounds are ignored.
                 await work(cluster)
                 # Output must not wait in a buffer.
                 sys.stdout.flush()
@@ -212,7 +211,7 @@ class Reading:
         from bursar.app.cluster.sighting import locate  # noqa: PLC0415
 
         query = Query(
-            namespace=self.place if resource.is_namespaced else "",
+            namespace=self.shown_namespace if resource.is_namespaced else "",
             label_selector=str(self.selector or ""),
             field_selector=str(self.field_selector or ""),
         )
@@ -239,7 +238,7 @@ class Reading:
                     _tell(line)
 
             def show_again() -> None:
-                # While following, a verb's verdict has no consequence.
+                # While the command follows the cluster, exit codes of single rounds are ignored.
                 show(self._objects_of(collection, kept, tell_once))
                 # Output must not wait in a buffer.
                 sys.stdout.flush()
@@ -349,25 +348,37 @@ def _all_options(namespace_help: str) -> options.Option:
     )
 
 
-_read_once: Final = _all_options("Only this namespace. Default: all.")
-_read_again: Final = options.together(
-    _all_options("Only this namespace. Default: that of the context; with files, all."),
-    click.option(
-        *("-w", "--watch", "is_watching"),
-        is_flag=True,
-        help="Show changes of the cluster as they come, until Ctrl-C.",
-    ),
+_BY_CONTEXT: Final = "Only this namespace. Default: that of the context; with files, all."
+_ALL: Final = "Only this namespace. Default: all."
+_NO_NAMESPACE: Final = "No effect: nodes have no namespace."
+_watch: Final = click.option(
+    *("-w", "--watch", "is_watching"),
+    is_flag=True,
+    help="Show changes of the cluster as they come, until Ctrl-C.",
 )
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about where to read; the command receives `reading: Reading`."""
-    return _read_again(_with_reading(command))
+    """Add the options about where to read; the command receives `reading: Reading`.
+
+    For a command that shows `reading.shown_namespace`.
+    """
+    return _all_options(_BY_CONTEXT)(_watch(_with_reading(command)))
+
+
+def reading_all_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `reading_options`, for a command that shows all namespaces unless `-n` names one."""
+    return _all_options(_ALL)(_watch(_with_reading(command)))
 
 
 def reading_once_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same without `-w`, for a command that reads all namespaces unless `-n` names one."""
-    return _read_once(_with_reading(command))
+    """As `reading_all_options`, without `-w`."""
+    return _all_options(_ALL)(_with_reading(command))
+
+
+def reading_nodes_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `reading_options`, for a command about nodes, which ignores `-n` and `-A`."""
+    return _all_options(_NO_NAMESPACE)(_watch(_with_reading(command)))
 
 
 def _with_reading(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -435,7 +446,7 @@ def files_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _require_consistent(reading: Reading) -> None:
     if reading.files and reading.kustomization is not None:
-        raise click.UsageError("-f and -k are two places to read from; give one")
+        raise click.UsageError("-f and -k exclude each other")
     if not reading.is_live and (reading.kubeconfig is not None or reading.context):
         raise click.UsageError("-f and -k read files; --kubeconfig and --context, a cluster")
     if reading.is_recursive and not reading.files:

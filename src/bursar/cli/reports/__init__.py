@@ -1,1 +1,1 @@
-"""The verbs about pods, nodes and quantities: describe and quantity."""
+"""The verbs about pods, nodes and quantities: describe, dump and quantity."""

@@ -13,13 +13,14 @@ from bursar.cli.errors.exit_codes import NO, OK, BadInputError
 from bursar.cli.kinds import KindNames
 from bursar.cli.output.formats import Output, printable
 from bursar.cli.output.listing import Format, ListingPrinter, format_options
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_nodes_options, reading_options
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from bursar.adapters.files.manifests import Manifests, WorkloadTemplate
     from bursar.app.reports.node import NodeReport
     from bursar.app.reports.pod import PodReport, Written
-    from bursar.app.reports.replicas import ReplicasReport, Scene
+    from bursar.app.reports.replicas import ReplicasReport, ScalingObjects
     from bursar.cli.output.listing import Listing
     from bursar.core.model.admission.admit import Policies
     from bursar.core.model.node import Node
@@ -56,14 +57,16 @@ def pod(name: str | None, reading: Reading, format: Format) -> int:
     """
     printer = ListingPrinter(format, is_watching=reading.is_watching)
     wanted = [
-        Wanted(resource=PODS, namespace=reading.place if reading.is_live else ""),
+        Wanted(resource=PODS, namespace=reading.shown_namespace if reading.is_live else ""),
         Wanted(resource=NODES, is_required=False),
     ]
 
     def show(objects: Objects) -> int:
         described = list(_described_pods(name, reading, objects))
         if not described:
-            raise BadInputError(_nothing_found("pod", name, reading, place=reading.place))
+            raise BadInputError(
+                _nothing_found("pod", name, reading, shown_namespace=reading.shown_namespace)
+            )
         printer.show(_listing_of_pods(described, format))
         return OK if all(each.report.is_valid for each in described) else NO
 
@@ -87,11 +90,11 @@ def _described_pods(
 
     manifests = objects.manifests
     nodes = {node.name: node for node in manifests.nodes}
-    policies, scene = _policies(manifests), _scene(manifests)
+    policies, scaling = _policies(manifests), _scaling(manifests)
     for pod, template, written in _pods(manifests):
         if (
             name not in {None, pod.name}
-            or reading.place not in {"", pod.namespace}
+            or reading.shown_namespace not in {"", pod.namespace}
             or not objects.is_selected(written.kind, pod.namespace, pod.name)
         ):
             continue
@@ -104,8 +107,10 @@ def _described_pods(
         )
         replicas = None
         if template is not None:
-            replicas = replicas_report(template, report.pod, report.requests, report.limits, scene)
-        owner = "" if template is None else _owner(template)
+            replicas = replicas_report(
+                template, report.pod, report.requests, report.limits, scaling
+            )
+        owner = "" if template is None else str(template)
         yield _DescribedPod(report, written.kind, owner, replicas)
 
 
@@ -145,10 +150,10 @@ def _pods(manifests: "Manifests") -> "Iterator[tuple[Pod, WorkloadTemplate | Non
 
     for found, value in manifests.written:
         if isinstance(found, Pod):
-            yield _placed(found), None, Written(kind="Pod", value=value)
+            yield found.with_namespace(), None, Written(kind="Pod", value=value)
     for found, value in manifests.written:
         if not isinstance(found, Pod):
-            yield _placed(found.pod), found, Written(kind=found.owner_kind, value=value)
+            yield found.pod.with_namespace(), found, Written(kind=found.owner_kind, value=value)
 
 
 def _policies(manifests: "Manifests") -> "Policies":
@@ -165,22 +170,12 @@ def _policies(manifests: "Manifests") -> "Policies":
     )
 
 
-def _scene(manifests: "Manifests") -> "Scene":
-    from bursar.app.reports.replicas import scene_of  # noqa: PLC0415 - imports placement
+def _scaling(manifests: "Manifests") -> "ScalingObjects":
+    from bursar.app.reports.replicas import scaling_objects  # noqa: PLC0415 - imports placement
     from bursar.core.model.defaulting import node_with_defaults  # noqa: PLC0415
 
     nodes = [node_with_defaults(node) for node in manifests.nodes]
-    return scene_of(manifests.autoscalers, nodes, DEFAULT_NAMESPACE)
-
-
-def _owner(template: "WorkloadTemplate") -> str:
-    count = template.replicas
-    many = "" if count is None else f", {count} replica{'' if count == 1 else 's'}"
-    return f"{template.owner_kind} {template.owner_name}{many}"
-
-
-def _placed(pod: "Pod") -> "Pod":
-    return pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
+    return scaling_objects(manifests.autoscalers, nodes, DEFAULT_NAMESPACE)
 
 
 # ------------------------------------------------------------------ nodes
@@ -188,7 +183,7 @@ def _placed(pod: "Pod") -> "Pod":
 
 @describe.command(short_help="Show what kubectl describe node shows, and what still fits.")
 @click.argument("name", required=False)
-@reading_options
+@reading_nodes_options
 @format_options
 def node(name: str | None, reading: Reading, format: Format) -> int:
     """Show each node, or the one called NAME, with the pods that run on it.
@@ -233,7 +228,7 @@ def _node_reports(name: str | None, objects: Objects) -> "list[NodeReport]":
     manifests = objects.manifests
     return node_reports(
         [node_with_defaults(node) for node in manifests.nodes],
-        [with_defaults(_placed(pod)) for pod in manifests.pods],
+        [with_defaults(pod.with_namespace()) for pod in manifests.pods],
         chosen=is_chosen,
         namespaces={each.name: each.labels for each in manifests.namespaces},
     )
@@ -261,12 +256,12 @@ def _listing_of_nodes(
 # ------------------------------------------------------------------ both
 
 
-def _nothing_found(what: str, name: str | None, reading: Reading, place: str = "") -> str:
+def _nothing_found(what: str, name: str | None, reading: Reading, shown_namespace: str = "") -> str:
     wanted = f"no {what}"
     if name is not None:
         wanted += f" called {printable(name)}"
-    if place:
-        wanted += f" in namespace {printable(place)}"
+    if shown_namespace:
+        wanted += f" in namespace {printable(shown_namespace)}"
         if reading.is_live and reading.namespace is None:
             wanted += " (-n names another one, -A means all)"
     return f"{reading}: {wanted}"

@@ -18,7 +18,8 @@ from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.quota.kinds import QUOTAS
 from bursar.cli.errors.exit_codes import OK, BadInputError
 from bursar.cli.output.formats import Output, emit_document
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_once_options
+from bursar.cli.reading.reading import Objects, Reading, reading_once_options
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.quota.quota import QuotaKind
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _of_files(
     for value in objects.manifests.values:
         kind = str(value["kind"])
         read = {name: plain(part) for name, part in value.items()}
-        if kind in known and (not known[kind] or reading.place in {"", _namespace(read)}):
+        if kind in known and (not known[kind] or reading.shown_namespace in {"", _namespace(read)}):
             yield read
 
 

@@ -28,7 +28,7 @@ ANNOTATION_BYTES_MAX: Final = 140
 NO_SHARE_IN_ROW: Final = INT64_MIN
 """A pod's percentage of nothing: kubectl divides by zero and prints what amd64 makes of it."""
 NO_SHARE_IN_TOTAL: Final = 0
-"""In the totals kubectl looks before it divides."""
+"""A percentage of nothing in the totals, where kubectl checks before it divides."""
 
 
 def node_text(report: NodeReport, now: datetime, zone: tzinfo) -> str:

@@ -1,4 +1,4 @@
-"""A pod report as text for people: what it counts for, who decided, what the node will enforce."""
+"""A pod report as text: what the pod counts for, which rule decided, what the node will enforce."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -123,7 +123,7 @@ def _v1_cgroups(report: PodReport) -> Cgroups:
 
 
 def _judged(container: ContainerReport) -> Files:
-    """What is told beside the files of a container: what older runtimes write, and its score."""
+    """Columns beside a container's cgroup files: `cpu.weight` of older runtimes, and OOM score."""
     score = container.cgroup.oom_score_adj
     return {
         "older cpu.weight": str(container.cgroup.older_cpu_weight),

@@ -1,1 +1,1 @@
-"""What makes a short command start sooner."""
+"""Changes to Python's import machinery that make short commands start sooner."""

@@ -1,8 +1,9 @@
-"""Modules of Python that are imported when something needs more of them than click does.
+"""Stand-ins for modules of Python that click imports and hardly uses.
 
-Commands start faster, and processes take less memory. click imports `inspect` and `gettext`, and
-calls one function of each for every option. Both bring other modules; `gettext` looks for a file
-of translations at each call. In their place stand these.
+click imports `inspect` and `gettext`, and calls one function of each for every option. Both import
+other modules, and `gettext` looks for a file of translations at each call. A stand-in has only that
+function. It imports the real module when something else of it is used. So commands start faster,
+and processes take less memory.
 """
 
 import sys
@@ -20,7 +21,7 @@ class LateModule(ModuleType):
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
-            # The import statement asks for these, and needs none of them.
+            # The import statement looks for such names, and works without them.
             raise AttributeError(name)
         value = getattr(self.module(), name)
         self.__dict__[name] = value

@@ -1,16 +1,16 @@
-"""Starting a short command in less time: make when it is first used what modules make at import.
+"""Start a short command in less time: do at the first use what modules do at import.
 
-A command that reads one file uses few of the things that its modules prepare. Here they wait:
+A command that reads one file uses few of the things that its modules prepare. So some are delayed:
 
 - A dataclass compiles the source of up to six methods when its module is imported, and describes
   itself by its signature. Here each method is compiled at its first call, and `__init__` after some
   calls; from then on it is the method that `dataclasses` makes.
 - A regular expression that a module of Bursar keeps in a name is compiled at its first use.
-- msgspec prefers `typing_extensions` to `typing`, and works the same without it.
-- A module of Bursar is looked for only where it can be.
+- msgspec prefers `typing_extensions` to `typing`, and works the same without it. It gets `typing`.
+- A module of Bursar is searched only in the folder of its package.
 
-Processes do not use this: they start once and run for long. Where `dataclasses` has no such
-functions, as in later versions of Python, its part does nothing.
+Processes do not use this: they start once and run for long. If `dataclasses` has no such functions,
+as in later versions of Python, dataclasses stay as they are.
 """
 
 import atexit
@@ -27,11 +27,12 @@ from typing import Any, Final
 COMPILE: Final = "_create_fn"
 """The function of `dataclasses` that compiles one method, in Python 3.11 and 3.12."""
 INIT: Final = "_init_fn"
-"""The one that has `__init__` compiled."""
+"""The function of `dataclasses` that makes `__init__`, in Python 3.11 and 3.12."""
 CALLS: Final = 30
-"""Calls after which `__init__` is compiled; it costs as much as a hundred calls that are not."""
+"""Calls after which `__init__` is compiled. To compile it costs as much as a hundred calls of the
+uncompiled one."""
 OBJECTS: Final = 50_000
-"""New objects after which garbage is looked for; importing makes many, and none is garbage."""
+"""Threshold of the garbage collector: importing makes many new objects, and none is garbage."""
 CO_OPTIMIZED: Final = 1
 """`inspect.CO_OPTIMIZED`: the flag of the code of functions."""
 PATTERNS_OF: Final = ("bursar", "click", "fractions", "json", "platform", "textwrap", "yaml")
@@ -43,7 +44,7 @@ def start_quickly() -> None:
     if hasattr(re.compile, "is_deferring"):
         return
     gc.set_threshold(OBJECTS)
-    # Python looks for garbage when it ends, and what it would find goes with the process.
+    # Python collects garbage before it ends. That is in vain: the memory goes with the process.
     atexit.register(gc.freeze)
     re.compile = _late_patterns(re.compile)
     sys.meta_path[:0] = [_PlainTyping(), _OwnModules()]
@@ -138,7 +139,7 @@ class _Assigned:
         self.has_post_init = has_post_init
 
     def takes(self, args: tuple[object, ...], named: dict[str, object]) -> bool:
-        """False: `dataclasses` says what is wrong with the arguments."""
+        """Whether the arguments are right. If not, the method of `dataclasses` raises the error."""
         given = {*self.positional[: len(args)], *named}
         return (
             len(args) <= len(self.positional)
@@ -183,7 +184,7 @@ class _LatePattern:
         pattern = self.__dict__.get("_pattern") or self._compile_now(*self._source)
         self._pattern = pattern
         value = getattr(pattern, name)
-        # The next time, Python finds it without asking here.
+        # From now on, Python finds the attribute without calling this method.
         self.__dict__[name] = value
         return value
 
@@ -192,7 +193,7 @@ def _late_patterns(compile_now: Callable[..., Any]) -> Callable[..., Any]:
     def deferred(*source: object, **flags: object) -> object:
         frame = sys._getframe(1)  # noqa: SLF001 - who asks
         package = frame.f_globals.get("__name__", "").partition(".")[0]
-        # A function wants to know at once whether the expression is right.
+        # Code inside a function expects an error of the expression at once.
         if package not in PATTERNS_OF or flags or frame.f_code.co_flags & CO_OPTIMIZED:
             return compile_now(*source, **flags)
         return _LatePattern(compile_now, source)
@@ -205,7 +206,7 @@ def _late_patterns(compile_now: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _PlainTyping:
-    """Refuses `typing_extensions` to msgspec, which then uses `typing`; others get it."""
+    """Hides `typing_extensions` from msgspec alone, which then uses `typing`."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:

@@ -24,7 +24,7 @@ INTERVAL_LEAST_S: Final = 1
 ONLY_WITH_DISK: Final = ("disk_interval", "disk_quota", "pod_logs_folder", "eviction_hard")
 
 
-class QuotaUse(Enum):
+class ProjectQuotaUse(Enum):
     """What the agent does with project quotas."""
 
     OFF = "off"
@@ -37,7 +37,7 @@ class DiskSettings:
     kubelet_folder: str
     logs_folder: str
     interval_s: float
-    quota: QuotaUse
+    quota: ProjectQuotaUse
     thresholds: "tuple[Threshold, ...]"
 
 
@@ -62,7 +62,7 @@ disk_options: Final = together(
     duration("--disk-interval", "10s", "How often pods' folders are measured.", callback=_interval),
     one_of(
         "--disk-quota",
-        QuotaUse.OFF,
+        ProjectQuotaUse.OFF,
         "Measure emptyDir volumes by project quotas: read existing ids, or assign ids too.",
     ),
     path(
@@ -80,9 +80,10 @@ disk_options: Final = together(
 
 
 def disk_from(chosen: Mapping[str, Any]) -> DiskSettings | None:
-    """None without --disk. Raises `click.UsageError` if options need --disk.
+    """Settings of the accounting; None without --disk.
 
-    Raises `click.BadParameter` if one cannot be read.
+    Raises `click.UsageError` for options that have no effect without --disk, and
+    `click.BadParameter` for an option that cannot be read.
     """
     if not chosen["disk"]:
         if given := given_options(*ONLY_WITH_DISK):
@@ -92,6 +93,6 @@ def disk_from(chosen: Mapping[str, Any]) -> DiskSettings | None:
         kubelet_folder=chosen["kubelet_folder"],
         logs_folder=chosen["pod_logs_folder"],
         interval_s=chosen["disk_interval"],
-        quota=QuotaUse(chosen["disk_quota"]),
+        quota=ProjectQuotaUse(chosen["disk_quota"]),
         thresholds=thresholds_from(chosen["eviction_hard"]),
     )

@@ -22,11 +22,13 @@ def names_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("names", metavar="[NAME]...", nargs=-1)(command)
 
 
-def require_found(what: str, names: Sequence[str], found: Collection[str], place: str) -> None:
+def require_found(
+    what: str, names: Sequence[str], found: Collection[str], shown_namespace: str
+) -> None:
     """Raise `BadInputError` for the first name that was not found."""
     for name in names:
         if name not in found:
-            where = f" in namespace {printable(place)}" if place else ""
+            where = f" in namespace {printable(shown_namespace)}" if shown_namespace else ""
             raise BadInputError(f"no {what} called {printable(name)}{where}")
 
 

@@ -23,8 +23,8 @@ ALL: Final = "(all)"
 """The name of the total."""
 
 
-class About(Enum):
-    """What the rows are about, which decides about their columns."""
+class RowKind(Enum):
+    """What a row of the list stands for, which decides its columns."""
 
     NODES = "nodes"
     PODS = "pods"
@@ -42,7 +42,7 @@ class _Cell:
 class ResourceColumns:
     """Which resources are shown, and what of them."""
 
-    about: About
+    row_kind: RowKind
     resources: Sequence[str]
     is_chosen: bool
     """Whether the command line names the resources."""
@@ -71,7 +71,7 @@ class ResourceColumns:
         )
 
     def _all_columns(self) -> Iterator[tuple[Column, str, str]]:
-        # With one resource there is room for all of it.
+        # A table of one resource has room for all its columns.
         is_roomy = len([name for name in self.resources if name != PODS]) == 1
         for resource in self.resources:
             is_hidden = not self.is_chosen and resource not in USUAL
@@ -80,9 +80,9 @@ class ResourceColumns:
 
     def _parts(self, resource: str, *, is_roomy: bool) -> Iterator[tuple[str, str, bool]]:
         """The head of each column, the part it shows, and whether only `-o wide` shows it."""
-        is_of_nodes, has_usage = self.about is About.NODES, self.has_usage
+        is_of_nodes, has_usage = self.row_kind is RowKind.NODES, self.has_usage
         if resource == PODS:
-            if self.about is not About.PODS:
+            if self.row_kind is not RowKind.PODS:
                 yield "PODS", "count", is_of_nodes and has_usage
             if is_of_nodes:
                 yield "PODS FREE", "free", True
@@ -90,7 +90,7 @@ class ResourceColumns:
         head = _HEADS.get(resource, resource.upper())
         if is_of_nodes:
             yield f"{head} ALLOC", "allocatable", not is_roomy
-        is_of_pods = self.about is About.PODS
+        is_of_pods = self.row_kind is RowKind.PODS
         is_percent = is_of_nodes and has_usage and self.is_narrow and not is_roomy
         requests = "requests percent" if is_percent else "requests"
         yield f"{head} REQ", "bare requests" if is_of_pods else requests, False

@@ -19,10 +19,10 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.choices import group_option, resource_option
 from bursar.cli.top.columns import ALL
-from bursar.cli.top.read import found_in
+from bursar.cli.top.read import top_objects
 from bursar.core.model.quantity import Quantity
 
 COLUMNS = (
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 @click.command(short_help="Show GPUs and other extended resources of nodes, and their holders.")
-@reading_options
+@reading_all_options
 @resource_option
 @group_option(GroupBy.RESOURCE)
 @format_options
@@ -47,17 +47,17 @@ def devices(
     Which device of a node a pod has: bursar devices.
     """
     printer = ListingPrinter(format, is_watching=reading.is_watching)
-    place = reading.namespace or ""
+    shown_namespace = reading.namespace or ""
 
     def show(objects: Objects) -> int:
-        found = found_in(objects)
+        found = top_objects(objects)
         lines = [
             line
             for line in device_lines(
                 found.nodes,
                 found.pods,
                 resources=resources,
-                is_shown=lambda pod: place in {"", pod.namespace},
+                is_shown=lambda pod: shown_namespace in {"", pod.namespace},
             )
             if objects.is_selected("Node", "", line.node)
         ]

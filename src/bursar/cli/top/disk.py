@@ -1,4 +1,4 @@
-"""`bursar top disk`: which pods use the disks of nodes, and which the kubelet evicts for it."""
+"""`bursar top disk`: how much of nodes' disks pods use, and which pods the kubelet will evict."""
 
 import asyncio
 from typing import Any
@@ -52,7 +52,7 @@ def disk(  # noqa: PLR0913 - one for each option
     is_check: bool,
     output: Output,
 ) -> int:
-    """Show what pods use of their nodes' disks, and which the kubelet evicts for it, and when.
+    """Show what pods use of their nodes' disks, which pods the kubelet will evict, and when.
 
     The command reads the kubelets' own figures through the API server, with your
     right to `get` `nodes/proxy`. They are up to two minutes old. With --agent, it
@@ -60,7 +60,9 @@ def disk(  # noqa: PLR0913 - one for each option
     """
     if address:
         if node or sample or kubeconfig is not None or context:
-            raise click.UsageError("--agent reads one agent; it goes with no option of clusters")
+            raise click.UsageError(
+                "--agent reads one agent; it excludes --node, --sample, --kubeconfig and --context"
+            )
         from bursar.cli.storage.agent_report import read_agent  # noqa: PLC0415 - HTTP client
 
         nodes = [asyncio.run(read_agent(address, token_file))]

@@ -20,19 +20,19 @@ from bursar.cli.output.listing import (
     format_options,
 )
 from bursar.cli.pools.source import pool_objects_of
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 
 HOLDING_COLUMNS = tuple(map(Column, ("USED", "PODS", "WAITING", "WAITING PODS")))
 
 
 @click.command(short_help="Show cluster-level resources such as licences.")
-@reading_options
+@reading_all_options
 @flag("--by-namespace", "Show what the pods of each namespace hold and wait for.")
 @format_options
 def licences(*, reading: Reading, by_namespace: bool, format: Format) -> int:
     """Show the capacity of ClusterResources, what pods hold of it, and what waits.
 
-    Used is what pods with a node request that have not ended. A pod without a node
+    Used is what pods with a node request; ended pods do not count. A pod without a node
     waits, unless it is behind a scheduling gate. -l selects ClusterResources. With
     -n, only rows of --by-namespace about that namespace are shown.
     """
@@ -77,7 +77,7 @@ def _by_pool(lines: Sequence[PoolLine]) -> Listing:
     )
 
 
-def _by_namespace(lines: Sequence[PoolLine], place: str) -> Listing:
+def _by_namespace(lines: Sequence[PoolLine], shown_namespace: str) -> Listing:
     return Listing(
         columns=(*map(Column, ("NAME", "NAMESPACE")), *HOLDING_COLUMNS),
         rows=tuple(
@@ -88,7 +88,7 @@ def _by_namespace(lines: Sequence[PoolLine], place: str) -> Listing:
             )
             for line in lines
             for namespace, each in line.namespaces.items()
-            if place in {"", namespace}
+            if shown_namespace in {"", namespace}
         ),
         nothing="no pod requests a ClusterResource" if lines else "no ClusterResource",
         # A pool's document has its namespaces.
@@ -128,11 +128,11 @@ def _document(line: PoolLine) -> dict[str, object]:
         "shares": [
             {
                 "name": name,
-                "namespace": place,
+                "namespace": namespace,
                 "maximum": str(account.hard_quantity),
                 "used": str(account.used),
             }
-            for (name, place), account in sorted(state.shares.items())
+            for (name, namespace), account in sorted(state.shares.items())
         ],
         "namespaces": [
             {"namespace": name, **_holding(each)} for name, each in line.namespaces.items()

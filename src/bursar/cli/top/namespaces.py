@@ -24,15 +24,15 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
-from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
-from bursar.cli.top.read import METRICS, Found, found_in
+from bursar.cli.top.columns import ALL, ResourceColumns, RowKind, line_document, resources_of
+from bursar.cli.top.read import METRICS, TopObjects, top_objects
 
 
 @click.command(short_help="Show what the pods of each namespace request, and of how much.")
 @names_argument
-@reading_options
+@reading_all_options
 @resource_option
 @group_option(GroupBy.LABEL)
 @format_options
@@ -53,32 +53,32 @@ def namespaces(
     printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
-        found = found_in(objects)
-        place = reading.namespace or ""
-        printer.show(_listing(objects, found, names, place, resources, group_by))
+        found = top_objects(objects)
+        shown_namespace = reading.namespace or ""
+        printer.show(_listing(objects, found, names, shown_namespace, resources, group_by))
         return OK
 
     return reading.show(_wanted(reading, group_by), show, kept=METRICS)
 
 
 def _wanted(reading: Reading, group_by: Grouping | None) -> Sequence[Wanted]:
-    place = reading.namespace or ""
+    shown_namespace = reading.namespace or ""
     needs_labels = (
         group_by is not None or reading.selector is not None or reading.field_selector is not None
     )
     return [
-        Wanted(resource=PODS, namespace=place),
+        Wanted(resource=PODS, namespace=shown_namespace),
         Wanted(resource=NODES, is_required=False),
         *([Wanted(resource=NAMESPACES)] if needs_labels else []),
-        wanted_metrics(POD_METRICS, place),
+        wanted_metrics(POD_METRICS, shown_namespace),
     ]
 
 
 def _listing(
     objects: Objects,
-    found: Found,
+    found: TopObjects,
     names: tuple[str, ...],
-    place: str,
+    shown_namespace: str,
     chosen: tuple[str, ...],
     group_by: Grouping | None,
 ) -> Listing:
@@ -86,7 +86,7 @@ def _listing(
     pods = [
         each
         for each in found.pods
-        if place in {"", each.pod.namespace}
+        if shown_namespace in {"", each.pod.namespace}
         and objects.is_selected("Namespace", "", each.pod.namespace)
         and (not names or each.pod.namespace in names)
     ]
@@ -105,7 +105,7 @@ def _listing(
         )
     shown = resources_of([*lines, total], chosen)
     columns = ResourceColumns(
-        about=About.GROUPS,
+        row_kind=RowKind.GROUPS,
         resources=shown,
         is_chosen=bool(chosen),
         has_usage=any(line.usage is not None for line in lines),
@@ -125,7 +125,7 @@ def _listing(
         columns=(Column(head), Column("NO NODE", is_wide=True), *columns.columns),
         rows=tuple(map(as_row, lines)),
         total=as_row(total),
-        nothing=found.nothing("pods", place),
+        nothing=found.nothing("pods", shown_namespace),
         wrapped=lambda documents: {
             "namespaces" if group_by is None else "groups": documents,
             "total": line_document(total, shown),

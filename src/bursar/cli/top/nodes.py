@@ -19,16 +19,16 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
-from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
-from bursar.cli.top.read import METRICS, found_in
+from bursar.cli.top.columns import ALL, ResourceColumns, RowKind, line_document, resources_of
+from bursar.cli.top.read import METRICS, top_objects
 from bursar.core.model.node import Node
 
 
 @click.command(short_help="Show how full nodes are, and what is free for new pods.")
 @names_argument
-@reading_options
+@reading_all_options
 @resource_option
 @group_option(GroupBy.LABEL)
 @format_options
@@ -73,7 +73,7 @@ def _listing(
     *,
     is_narrow: bool,
 ) -> Listing:
-    found = found_in(objects)
+    found = top_objects(objects)
     lines = [
         line
         for line in node_lines(
@@ -91,7 +91,7 @@ def _listing(
         lines = grouped_lines(lines, lambda line: _group(line, labels, group_by.label))
     shown = resources_of(lines, chosen)
     columns = ResourceColumns(
-        about=About.NODES,
+        row_kind=RowKind.NODES,
         resources=shown,
         is_chosen=bool(chosen),
         has_usage=bool(found.node_usage),

@@ -16,7 +16,7 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_all_options
 from bursar.cli.top.columns import ALL
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.names import qualified_name_errors
@@ -27,13 +27,13 @@ COLUMNS = tuple(map(Column, ("NODE", "CAPACITY", "ALLOCATABLE", "USED", "FREE", 
 
 
 @click.command(short_help="Show VMs of peer pods, per node and in total.")
-@reading_options
+@reading_all_options
 @shown("--resource", VM_RESOURCE, "Extended resource to show.")
 @format_options
 def peerpods(*, reading: Reading, resource: str, format: Format) -> int:
     """Show how many peer-pod VMs each node offers, how many are used and free, and the demand.
 
-    Used is what pods on the node request that have not ended. Waiting is what pods
+    Used is what pods on the node request; ended pods do not count. Waiting is what pods
     without a node request. -l selects nodes. With -n, only pods of that namespace
     count as waiting; used counts the pods of all namespaces.
     """
@@ -54,7 +54,7 @@ def peerpods(*, reading: Reading, resource: str, format: Format) -> int:
     return reading.show([Wanted(resource=NODES), Wanted(resource=PODS)], show)
 
 
-def _report(objects: Objects, resource: str, place: str) -> CapacityReport:
+def _report(objects: Objects, resource: str, shown_namespace: str) -> CapacityReport:
     manifests = objects.manifests
     nodes = [
         node_with_defaults(node)
@@ -67,7 +67,7 @@ def _report(objects: Objects, resource: str, place: str) -> CapacityReport:
         row_of(with_defaults(pod))
         for pod in manifests.pods
         if (is_all or pod.node_name in chosen or not pod.node_name)
-        and (pod.node_name or place in {"", pod.namespace})
+        and (pod.node_name or shown_namespace in {"", pod.namespace})
     ]
     return capacity_report(nodes, rows, resource)
 

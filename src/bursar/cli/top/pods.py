@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import click
 
-from bursar.app.cluster.kinds import NODES, PODS
+from bursar.app.cluster.kinds import JOBS, NODES, PODS
 from bursar.app.cluster.metrics_kinds import POD_METRICS, wanted_metrics
-from bursar.app.cluster.ports import Resource
 from bursar.app.cluster.reading.wanted import Wanted
 from bursar.app.reports.top.consumption import (
     CountedPod,
@@ -32,14 +30,13 @@ from bursar.cli.output.listing import (
     Row,
     format_options,
 )
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects, Reading, reading_options
+from bursar.cli.reading.reading import Objects, Reading, reading_options
 from bursar.cli.top.choices import group_option, names_argument, require_found, resource_option
-from bursar.cli.top.columns import ALL, About, ResourceColumns, line_document, resources_of
-from bursar.cli.top.read import METRICS, Found, found_in
+from bursar.cli.top.columns import ALL, ResourceColumns, RowKind, line_document, resources_of
+from bursar.cli.top.read import METRICS, TopObjects, top_objects
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.resources import ResourceList
 from bursar.wire.model.workloads.controllers import controlled_objects
-
-JOBS: Final = Resource("batch", "v1", "jobs", "Job")
 
 
 @click.command(short_help="Show what pods request, by pod, owner, node or label.")
@@ -65,54 +62,58 @@ def pods(
     printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
-        printer.show(_listing(objects, names, reading.place, resources, group_by))
+        printer.show(_listing(objects, names, reading.shown_namespace, resources, group_by))
         return OK
 
     return reading.show(_wanted(reading, group_by, format), show, kept=METRICS)
 
 
 def _wanted(reading: Reading, group_by: Grouping | None, format: Format) -> Sequence[Wanted]:
-    place = reading.place
-    # A tenant may not read nodes. Only percentages need them.
+    shown_namespace = reading.shown_namespace
+    # Nodes are read only for percentages, because many tenants may not read nodes.
     needs_nodes = group_by is not None or format.output is Output.WIDE or format.is_document
     by_owner = group_by is not None and group_by.by is GroupBy.OWNER
     return [
-        Wanted(resource=PODS, namespace=place),
+        Wanted(resource=PODS, namespace=shown_namespace),
         *([Wanted(resource=NODES, is_required=False)] if needs_nodes else []),
-        *([Wanted(resource=JOBS, namespace=place, is_required=False)] if by_owner else []),
-        wanted_metrics(POD_METRICS, place),
+        *(
+            [Wanted(resource=JOBS, namespace=shown_namespace, is_required=False)]
+            if by_owner
+            else []
+        ),
+        wanted_metrics(POD_METRICS, shown_namespace),
     ]
 
 
 def _listing(
     objects: Objects,
     names: tuple[str, ...],
-    place: str,
+    shown_namespace: str,
     chosen: tuple[str, ...],
     group_by: Grouping | None,
 ) -> Listing:
-    found = found_in(objects)
+    found = top_objects(objects)
     shown_pods = [
         each
         for each in found.pods
-        if place in {"", each.pod.namespace}
+        if shown_namespace in {"", each.pod.namespace}
         and objects.is_selected("Pod", each.pod.namespace, each.pod.name)
         and (not names or each.pod.name in names)
     ]
-    require_found("pod", names, {each.pod.name for each in shown_pods}, place)
+    require_found("pod", names, {each.pod.name for each in shown_pods}, shown_namespace)
     offered = offered_by(found.nodes)
     view = _view(objects, group_by)
     lines = _lines(shown_pods, found, view, offered)
     total = total_of(lines, ALL, offered=offered)
     shown = resources_of(lines, chosen)
     columns = ResourceColumns(
-        about=About.PODS if group_by is None else About.GROUPS,
+        row_kind=RowKind.PODS if group_by is None else RowKind.GROUPS,
         resources=shown,
         is_chosen=bool(chosen),
         has_usage=any(line.usage is not None for line in lines),
     )
     # As kubectl, which names the namespace only if there are several.
-    has_namespace = not place and view.has_namespace
+    has_namespace = not shown_namespace and view.has_namespace
 
     def as_row(line: Line) -> Row:
         lead = ([line.namespace] if has_namespace else []) + [line.name]
@@ -126,7 +127,7 @@ def _listing(
         columns=(*namespace, Column(view.head), more, *columns.columns),
         rows=tuple(map(as_row, lines)),
         total=_total_row(as_row(total), has_namespace=has_namespace),
-        nothing=found.nothing("pods", place),
+        nothing=found.nothing("pods", shown_namespace),
         wrapped=lambda documents: {
             "pods" if group_by is None else "groups": documents,
             "total": line_document(total, shown),
@@ -140,7 +141,7 @@ def _total_row(row: Row, *, has_namespace: bool) -> Row:
 
 
 def _lines(
-    pods: Sequence[CountedPod], found: Found, view: "_View", offered: ResourceList | None
+    pods: Sequence[CountedPod], found: TopObjects, view: "_View", offered: ResourceList | None
 ) -> list[Line]:
     if view.key is None:
         offers = {node.name: offer_of(node) for node in found.nodes}
@@ -225,7 +226,7 @@ def _owner_name(text: str) -> str:
 def _controllers(objects: Objects) -> Controllers:
     controllers: dict[Owner, Owner] = {}
     for each in controlled_objects(objects.manifests.values):
-        place = each.namespace or DEFAULT_NAMESPACE
-        owner = Owner(place, each.controller_kind, each.controller_name)
-        controllers[Owner(place, each.kind, each.name)] = owner
+        namespace = each.namespace or DEFAULT_NAMESPACE
+        owner = Owner(namespace, each.controller_kind, each.controller_name)
+        controllers[Owner(namespace, each.kind, each.name)] = owner
     return controllers

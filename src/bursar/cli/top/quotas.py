@@ -9,7 +9,7 @@ import click
 from bursar.adapters.clock import SYSTEM_CLOCK
 from bursar.app.cluster.kinds import NAMESPACES, PODS
 from bursar.app.cluster.reading.wanted import Wanted
-from bursar.app.names import DEFAULT_NAMESPACE as OWN_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.kinds import QUOTAS
 from bursar.cli.errors.exit_codes import OK
 from bursar.cli.options import shown
@@ -78,64 +78,56 @@ def quotas(
         own_namespace=OWN_NAMESPACE,
         selector=selector_from(namespace_selector, "--namespace-selector"),
     )
-    place = reading.place
+    shown_namespace = reading.shown_namespace
     settings = counting_from(others)
     printer = ListingPrinter(format, is_watching=reading.is_watching)
 
     def show(objects: Objects) -> int:
-        # Counters remember what they were told, so a new state is told to new ones.
-        uses = _uses(objects, processes.counting(settings), place, targeting)
-        require_found("quota", names, {use.key.name for use in uses}, place)
+        # Counters remember the objects that they were given, so each state needs new counters.
+        uses = _uses(objects, processes.counting(settings), shown_namespace, targeting)
+        require_found("quota", names, {use.key.name for use in uses}, shown_namespace)
         found = [
             use
             for use in uses
             if (not names or use.key.name in names) and (not resources or use.resource in resources)
         ]
-        printer.show(_listing(found, place))
+        printer.show(_listing(found, shown_namespace))
         return OK
 
     counting = processes.counting(settings)
-    return reading.show(_wanted(place, counting), show, kept=counting.whole_kinds)
+    return reading.show(_wanted(shown_namespace, counting), show, kept=counting.whole_kinds)
 
 
-def _wanted(place: str, counting: "Counting") -> Sequence[Wanted]:
+def _wanted(shown_namespace: str, counting: "Counting") -> Sequence[Wanted]:
     cluster_wide = QUOTAS[QuotaKind.CLUSTER]
     optional = partial(Wanted, is_required=False, may_be_absent=True)
     return [
-        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=place),
-        optional(resource=QUOTAS[QuotaKind.NAMESPACED], namespace=place),
+        Wanted(resource=QUOTAS[QuotaKind.NATIVE], namespace=shown_namespace),
+        optional(resource=QUOTAS[QuotaKind.NAMESPACED], namespace=shown_namespace),
         optional(resource=cluster_wide),
-        Wanted(resource=PODS, namespace=place, all_if=cluster_wide),
-        Wanted(resource=NAMESPACES, namespace=place, all_if=cluster_wide),
+        Wanted(resource=PODS, namespace=shown_namespace, all_if=cluster_wide),
+        Wanted(resource=NAMESPACES, namespace=shown_namespace, all_if=cluster_wide),
         *(
-            optional(resource=kind.resource, namespace=place, all_if=cluster_wide)
+            optional(resource=kind.resource, namespace=shown_namespace, all_if=cluster_wide)
             for kind in counting.kinds
         ),
     ]
 
 
 def _uses(
-    objects: Objects, counting: "Counting", place: str, targeting: Targeting
+    objects: Objects, counting: "Counting", shown_namespace: str, targeting: Targeting
 ) -> "list[QuotaUse]":
     # Slow to import, and not needed to print the help.
-    from bursar.app.quota.views.inventory import inventory_of  # noqa: PLC0415
     from bursar.app.quota.views.read_model import queue_report, quota_reports  # noqa: PLC0415
     from bursar.app.reports.top.quotas import quota_uses  # noqa: PLC0415
+    from bursar.cli.reading.inventory import inventory_in, print_problems  # noqa: PLC0415
 
-    manifests = objects.manifests
-    inventory = inventory_of(
-        manifests.pods,
-        manifests.namespaces,
-        manifests.quotas,
-        counting=counting,
-        bodies=manifests.bodies,
-    )
-    for problem in inventory.problems:
-        click.echo(f"bursar: {printable(problem)}", err=True)
+    inventory = inventory_in(objects.manifests, counting)
+    print_problems(inventory)
     now_s = int(SYSTEM_CLOCK.now().timestamp())
     reports = [
         report
-        for report in quota_reports(inventory, now_s, namespace=place or None)
+        for report in quota_reports(inventory, now_s, namespace=shown_namespace or None)
         if objects.is_selected(
             report.seen.quota.key.kind.value,
             report.seen.quota.key.namespace,
@@ -148,11 +140,11 @@ def _uses(
 # ------------------------------------------------------------------ the list
 
 
-def _listing(uses: "Sequence[QuotaUse]", place: str) -> Listing:
+def _listing(uses: "Sequence[QuotaUse]", shown_namespace: str) -> Listing:
     is_awaited = any(use.waiting for use in uses)
     # As kubectl, which names the namespace only if there are several.
     namespaces = {use.key.namespace for use in uses}
-    has_namespace = not place or "" in namespaces
+    has_namespace = not shown_namespace or "" in namespaces
     columns = (
         Column("NAMESPACE", is_wide=not has_namespace),
         Column("KIND", is_wide=True),
@@ -165,7 +157,8 @@ def _listing(uses: "Sequence[QuotaUse]", place: str) -> Listing:
     return Listing(
         columns=columns,
         rows=tuple(map(_row, uses)),
-        nothing="no quota found" + (f" in namespace {printable(place)}" if place else ""),
+        nothing="no quota found"
+        + (f" in namespace {printable(shown_namespace)}" if shown_namespace else ""),
         wrapped=lambda documents: {"quotas": documents},
     )
 
@@ -200,7 +193,7 @@ def _used(resource: str, used: Quantity | None, share: str) -> str:
 
 
 def _free(use: "QuotaUse") -> str:
-    """What is left; said in words if it is nothing, so that the eye finds it."""
+    """The cell for what is left: an amount, or a word that is easy to find if nothing is."""
     if not use.is_counted:
         return "not counted"
     if use.free is None:

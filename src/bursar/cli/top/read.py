@@ -1,7 +1,7 @@
 """Pods, nodes and their usage as the subverbs of `bursar top` read them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +9,7 @@ import click
 from bursar.app.cluster.metrics_kinds import NODE_METRICS, POD_METRICS
 from bursar.app.reports.top.consumption import CountedPod, counted_pods
 from bursar.cli.output.formats import printable
-from bursar.cli.reading.reading import DEFAULT_NAMESPACE, Objects
+from bursar.cli.reading.reading import Objects
 from bursar.core.model.defaulting import node_with_defaults, with_defaults
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
@@ -23,8 +23,8 @@ METRICS = (NODE_METRICS, POD_METRICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What there is to add up."""
+class TopObjects:
+    """The pods and nodes that a subverb of `bursar top` adds up."""
 
     pods: Sequence[CountedPod]
     nodes: Sequence[Node]
@@ -32,9 +32,9 @@ class Found:
     templates: int
     """Workloads whose pods do not exist yet."""
 
-    def nothing(self, what: str, place: str = "") -> str:
-        """What to say if there is nothing to list."""
-        where = f" in namespace {printable(place)}" if place else ""
+    def nothing(self, what: str, shown_namespace: str = "") -> str:
+        """The message if there is nothing to list."""
+        where = f" in namespace {printable(shown_namespace)}" if shown_namespace else ""
         text = f"no {what} found{where}"
         if self.templates:
             text += (
@@ -44,11 +44,14 @@ class Found:
         return text
 
 
-def found_in(objects: Objects) -> Found:
-    """The objects with the API server's defaults. Metrics that cannot be read are left out."""
+def top_objects(objects: Objects) -> TopObjects:
+    """Pods, nodes and usage of what was read, with the API server's defaults.
+
+    Metrics that cannot be read are left out.
+    """
     manifests = objects.manifests
     usage = _usage(objects, POD_METRICS)
-    return Found(
+    return TopObjects(
         pods=counted_pods(map(placed, manifests.pods), usage),
         nodes=[node_with_defaults(node) for node in manifests.nodes],
         node_usage={name: amounts for (_, name), amounts in _usage(objects, NODE_METRICS).items()},
@@ -58,8 +61,7 @@ def found_in(objects: Objects) -> Found:
 
 def placed(pod: Pod) -> Pod:
     """The pod with its defaults, in the namespace in which kubectl would create it."""
-    there = pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
-    return with_defaults(there)
+    return with_defaults(pod.with_namespace())
 
 
 def _usage(objects: Objects, resource: "Resource") -> dict[tuple[str, str], ResourceList]:

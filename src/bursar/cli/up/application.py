@@ -153,17 +153,17 @@ class UpApp(App[None]):
     def on_mount(self) -> None:
         self._panes[Pane.WAITING].focus()
         self.set_interval(POLL_SECONDS, self._poll)
-        self.look()
+        self.show_newest()
 
     async def _poll(self) -> None:
         if self._is_ending():
             await self.end()
         else:
-            self.look()
+            self.show_newest()
 
     # -------------------------------------------------------------- the state
 
-    def look(self) -> None:
+    def show_newest(self) -> None:
         """Show the newest state, if it is another one."""
         seen, began = self._newest(), monotonic()
         if seen is None or seen is self._shown or began < self._rests_until:
@@ -249,7 +249,7 @@ class UpApp(App[None]):
 
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
-        field.value = self._panes[self._focused].wanted
+        field.value = self._panes[self._focused].filter_text
         field.display = True
         self.query_one("#foot").display = False
         field.focus()

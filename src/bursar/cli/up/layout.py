@@ -17,7 +17,7 @@ WIDE_COLUMNS: Final = 160
 
 _LEAST_ROWS: Final = {Pane.NODES: 1, Pane.QUOTAS: 1, Pane.WAITING: 3, Pane.EVENTS: 1}
 _SHARES: Final = {Pane.NODES: 2, Pane.QUOTAS: 2, Pane.WAITING: 6, Pane.EVENTS: 3}
-"""How the rows are divided while more are wanted than there are."""
+"""How the rows of the screen are divided if the panes together want more."""
 
 
 def pane_heights(

@@ -61,8 +61,8 @@ class RowsPane(ScrollView, can_focus=True):
     def __init__(self, pane: Pane) -> None:
         super().__init__(id=pane.value.lower())
         self.pane: Final = pane
-        self.wanted = ""
-        """The filter; empty for all rows."""
+        self.filter_text = ""
+        """Text that shown rows contain; empty for all rows."""
         self._table = Table(pane, (), ())
         self._rows: list[Row] = []
         self._columns: list[Column] = []
@@ -93,12 +93,14 @@ class RowsPane(ScrollView, can_focus=True):
 
     def show_matching(self, wanted: str) -> None:
         """Show only rows that contain a text."""
-        self.wanted = wanted
+        self.filter_text = wanted
         self._select()
 
     def _select(self) -> None:
         held: RowKey | None = self.current.key if self.current else None
-        self._rows = selected(self._table, self.wanted, self._sort, is_reversed=self._is_reversed)
+        self._rows = selected(
+            self._table, self.filter_text, self._sort, is_reversed=self._is_reversed
+        )
         # At the top the cursor stays there, where the newest or fullest row comes in.
         if held is not None and self._cursor > 0:
             found = (index for index, row in enumerate(self._rows) if row.key == held)
@@ -138,7 +140,9 @@ class RowsPane(ScrollView, can_focus=True):
             return self._head(width)
         index = self.scroll_offset.y + y - 1
         if not self._rows and y == 1:
-            nothing = f"no row contains {self.wanted}" if self.wanted else self._table.empty
+            nothing = (
+                f"no row contains {self.filter_text}" if self.filter_text else self._table.empty
+            )
             return Strip([Segment(nothing, DIM)]).adjust_cell_length(width)
         if index >= len(self._rows):
             return Strip.blank(width)
@@ -158,8 +162,8 @@ class RowsPane(ScrollView, can_focus=True):
         """The title of a column, with the number of rows, the filter and the order."""
         if index == 0:
             title = f"{title} {len(self._rows):,}"
-            if self.wanted:
-                title += f" of {len(self._table.rows):,} /{self.wanted}"
+            if self.filter_text:
+                title += f" of {len(self._table.rows):,} /{self.filter_text}"
         if index == self._sort:
             return f"{title}{FALLING if self._is_reversed else RISING}"
         return title

@@ -19,7 +19,8 @@ from bursar.cli.up.stop import Stop
 
 TERMINAL: Final = "/dev/tty"
 LEAVE_SECONDS: Final = 1.0
-"""How long the end of a cluster with nothing to save is waited for; its thread ends with us."""
+"""How long a session waits for the cluster to end if there is nothing to save. After that, its
+thread ends with the process."""
 
 
 Work = Callable[[Callable[[Overview], None], Stop], Overview]
@@ -27,16 +28,16 @@ Work = Callable[[Callable[[Overview], None], Stop], Overview]
 
 
 class Session:
-    """What the two threads share."""
+    """The state that the thread of the cluster and the main thread share."""
 
     def __init__(self, work: Work, *, must_end_well: bool) -> None:
-        """`must_end_well` is for work with something to save, which is waited for at the end."""
+        """`must_end_well`: wait until the work has ended, because it saves the cluster then."""
         self._work = work
         self._patience = None if must_end_well else LEAVE_SECONDS
         self._stop = Stop()
         self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
         self._began = threading.Event()
-        """Set as soon as there is a state to show, or no cluster."""
+        """Set when there is a state to show, or when the work has ended without one."""
         self._newest: Overview | None = None
         self._error: BaseException | None = None
         self.is_ending = False

@@ -8,18 +8,18 @@ import sys
 import click
 
 
-def say_start(text: str) -> None:
-    """Replace the line. Without a terminal, nothing is written."""
+def show_progress_line(text: str) -> None:
+    """Replace the line of progress. Without a terminal, nothing is written."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[Kbursar up: {text}", err=True, nl=False)
 
 
-def clear_start() -> None:
+def clear_progress_line() -> None:
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def say_lasting(text: str) -> None:
-    """A line of its own, which stays; terminal or not."""
-    clear_start()
+def print_line(text: str) -> None:
+    """Print a line that stays, also without a terminal."""
+    clear_progress_line()
     click.echo(f"bursar up: {text}", err=True)

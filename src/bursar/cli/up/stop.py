@@ -19,7 +19,7 @@ class Stop:
             call()
 
     def on_set(self, call: Callable[[], None]) -> None:
-        """Call this when the end is wanted; at once if it is already."""
+        """Have `call` called by `set`; call it at once if `set` was called before."""
         with self._lock:
             self._call, is_set = call, self._is_set
         if is_set:

@@ -37,7 +37,7 @@ def call(name: str, overloads: Sequence[Overload], args: Sequence[Typed]) -> Typ
 
 
 def mismatch(name: str, args: Sequence[Typed], *, is_method: bool) -> str:
-    """The words of the type checker of Kubernetes."""
+    """The error of Kubernetes' type checker if no overload takes these arguments."""
     texts = [str(each.type) for each in args]
     if is_method:
         return (

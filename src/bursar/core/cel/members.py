@@ -68,7 +68,7 @@ def has(operand: Code, field: str) -> Code:
         held = operand(frame)
         if type(held) is dict:
             return field in held
-        # As in Kubernetes, a value without fields has not this one.
+        # As in Kubernetes, this is false for a value that has no fields.
         return type(held) is Maybe and _optional(held, field).is_present
 
     return code

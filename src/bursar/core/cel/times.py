@@ -95,7 +95,7 @@ def bounded(nanos: int) -> Duration:
 
 
 def duration_text(duration: Duration) -> str:
-    """As Go's protobuf writes it: seconds."""
+    """The duration in seconds, as Go's protobuf writes it: `5400s`."""
     whole, fraction = divmod(abs(duration.nanos), NANOS)
     sign = "-" if duration.nanos < 0 else ""
     rest = f".{fraction:09d}".rstrip("0") if fraction else ""

@@ -22,19 +22,19 @@ class Reason(Enum):
     """Why a certificate is made."""
 
     MISSING = "Missing"
-    """There is none, or it cannot be used."""
+    """There is no certificate, or it cannot be used."""
     EXPIRES = "Expires"
-    """The time to renew it has come."""
+    """The certificate expires soon."""
     LIFETIME = "Lifetime"
-    """It lives longer than the settings allow."""
+    """The certificate lives longer than the settings allow."""
     NAMES = "Names"
-    """It lacks a name of a server."""
+    """The certificate lacks a name of a server."""
     UNTRUSTED = "Untrusted"
-    """None of Bursar's CAs signed it."""
+    """None of Bursar's CAs signed the certificate."""
     REQUESTED = "Requested"
-    """An administrator asked for a new one."""
+    """An administrator asked for a new certificate."""
     NEW_CA = "NewCa"
-    """A CA that signs no more signed it."""
+    """An older CA signed the certificate, which signs no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

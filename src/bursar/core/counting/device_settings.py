@@ -25,24 +25,24 @@ def charged_name(source: Source, kind: str) -> str:
     name = source.kinds[kind].charged_as or f"{kind.lower()}/{source.name}"
     if not is_application_name(name):
         raise ValueError(
-            f"source {source.name!r}: no quota can list {name!r}; say chargedAs for its kind"
+            f"source {source.name!r}: no quota can list {name!r}; set chargedAs for its kind"
         )
     return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCounting:
-    """Whose devices are counted. Raises `ValueError` for a kind without a name for quotas."""
+    """Which devices quotas count. Raises `ValueError` if a kind has no name for quotas."""
 
     sources: tuple[Source, ...] = ()
-    """Empty: devices are not counted."""
+    """Allocators whose devices are counted. Empty: devices are not counted."""
 
     def __post_init__(self) -> None:
         for _ in self.rules():
             pass
 
     def rules(self) -> Iterator[tuple[str, KindRule]]:
-        """The name for quotas and the rule of every kind of device."""
+        """Each kind of device: its name in quotas, and its rule."""
         for source in self.sources:
             for kind, rule in source.kinds.items():
                 yield charged_name(source, kind), rule

@@ -80,7 +80,7 @@ class PeerPodFacts(NamedTuple):
 
 
 class UnreadablePeerPod(NamedTuple):
-    """A peer pod whose size cannot be told."""
+    """A peer pod whose size cannot be determined."""
 
     problem: str
     """Why, in one line that is safe to print."""
@@ -176,10 +176,7 @@ def _raised(asked: ResourceList, machine: MachineSize, gpus: tuple[str, ...]) ->
 
 
 def _sum(amounts: ResourceList, names: tuple[str, ...]) -> Quantity:
-    total = ZERO
-    for name in names:
-        total += amounts.get(name, ZERO)
-    return total
+    return sum((amounts.get(name, ZERO) for name in names), ZERO)
 
 
 # ------------------------------------------------------------------ what is charged

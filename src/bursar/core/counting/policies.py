@@ -68,7 +68,7 @@ NO_TOTALS: Final = PolicyTotals(0, 0, {}, {})
 
 
 class PolicyReport(NamedTuple):
-    """What became of a policy so far."""
+    """A policy, and by namespace what it charges, or in shadow mode would charge."""
 
     policy: Policy
     namespaces: Mapping[str, PolicyTotals]

@@ -331,7 +331,7 @@ class SidecarCounter:
         return sum(1 for _ in self._left_out())
 
     def left_out(self) -> dict[str, str]:
-        """By namespace: why pods of it are counted without a sidecar. One reason for each."""
+        """By namespace: one reason why pods of it are counted without a sidecar."""
         found: dict[str, str] = {}
         for question, missing in self._left_out():
             if question.row.namespace not in found:

@@ -1,1 +1,1 @@
-"""Devices of a node: which pod holds which device, and what kubelet's clients are told of it."""
+"""Devices of a node: which pod holds which device, and what the PodResources API shows of it."""

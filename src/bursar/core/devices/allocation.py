@@ -169,7 +169,7 @@ class Additions:
 
     @cached_property
     def device_count(self) -> int:
-        """Cached: the same additions are in nearly every response."""
+        """Number of devices. Cached, because the same additions are in nearly every response."""
         return sum(len(each.devices) for entries in self.entries.values() for each in entries)
 
 

@@ -53,7 +53,7 @@ class Hold:
 
 
 def device_key(resource: str, device: str) -> DeviceKey:
-    """The same key for all names of one device.
+    """The key of a device, which is the same for all resource names and spellings of its id.
 
     >>> device_key("intel.com/sriov", "0000:1F:00.2")
     ('', '0000:1f:00.2')

@@ -16,6 +16,7 @@ from bursar.core.devices.conflicts import KUBELET, STATUS, contested, device_key
 from bursar.core.devices.inventory import Device, Inventory
 from bursar.core.devices.pod import DevicePod, live_pods
 from bursar.core.devices.source import Source
+from bursar.core.model.problem import some_of
 
 DYNAMIC: Final = "dra"
 DEVICES_NAMED_MAX: Final = 3
@@ -163,7 +164,7 @@ def _row(node: str, statements: list[_Statement], disagreements: "_Disagreements
         numa=next((each.numa for each in statements if each.numa is not None), None),
         share=max(shares, default=100),
         sources=_distinct(each.source for each in statements),
-        disagreements=_distinct(disagreements.about(statements)),
+        disagreements=_distinct(disagreements.between(statements)),
     )
 
 
@@ -192,8 +193,8 @@ class _Disagreements:
             by_source = self._devices.setdefault((each.pod, each.resource), {})
             by_source.setdefault(each.source, []).append(each.device)
 
-    def about(self, statements: list[_Statement]) -> Iterator[str]:
-        """What is wrong with one device of one pod, given all statements about it."""
+    def between(self, statements: list[_Statement]) -> Iterator[str]:
+        """The disagreements between all statements about one device of one pod."""
         first = statements[0]
         agreeing = {each.source for each in statements}
         for source, devices in self._devices[first.pod, first.resource].items():
@@ -249,6 +250,4 @@ def _listed(
 
 
 def _some(devices: list[str]) -> str:
-    named = sorted({quoted(each) for each in devices})
-    rest = len(named) - DEVICES_NAMED_MAX
-    return ", ".join(named[:DEVICES_NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
+    return some_of(sorted({quoted(each) for each in devices}), DEVICES_NAMED_MAX)

@@ -10,6 +10,7 @@ from typing import Final
 
 from bursar.core.model.names import MEMORY
 from bursar.core.model.pod import Container, ContainerState, ContainerStatus, Pod
+from bursar.core.model.problem import counted
 from bursar.core.model.quantity import Quantity
 
 OOM_KILLED: Final = "OOMKilled"
@@ -192,7 +193,7 @@ def _ended(
     ways = [state.reason] if state.reason else []
     ways.append(f"exit code {state.exit_code}")
     times = status.restart_count
-    again = f"; restarted {times} time{'' if times == 1 else 's'}" if times else ""
+    again = f"; restarted {counted(times, 'time')}" if times else ""
     now = ", and runs again" if is_running else ""
     return Fate(
         subject=f"container {container.name}",

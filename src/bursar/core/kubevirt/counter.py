@@ -17,7 +17,7 @@ from bursar.core.counting.counter import Counted, Pending, fact_of
 from bursar.core.counting.kind_state import KindState
 from bursar.core.kubevirt.launchers import Launcher, LauncherFacts, Role, Roles, roles_of
 from bursar.core.kubevirt.mode import VmiMode
-from bursar.core.kubevirt.names import APP_LABEL, DEDICATED_NAMES, LAUNCHER, MIGRATION_UID_LABEL
+from bursar.core.kubevirt.names import DEDICATED_NAMES
 from bursar.core.model.names import QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod_row import TOO_MANY_NAMES, DeriveFacts, PodDemand, PodRow
 from bursar.core.quota.ledger import PodKey
@@ -81,8 +81,8 @@ class _Vm:
     def claiming(self, *vmis: Vmi | None) -> list[PodRow]:
         """The pods that say that they belong to one of these, by uid.
 
-        The answer for others is the same before and after: a tenant can make a thousand of them,
-        and delete and create a VM all the time.
+        Only these pods need a new count. A tenant can create a thousand other pods that name the
+        VM, and delete and create the VM all the time.
         """
         uids = {vmi.uid for vmi in vmis if vmi is not None}
         return [each.row for each in self.members.values() if each.vmi_uid in uids]
@@ -256,7 +256,7 @@ class VmCounter:
             return Pending("the VirtualMachineInstances of the cluster are not listed yet")
         vm = self._vms.get(key)
         if vm is None or vm.vmi is None or vm.vmi.uid != member.vmi_uid:
-            # In words that stay right when a VM of another uid comes or goes: see `claiming`.
+            # The text must stay true when a VM of another uid comes or goes: see `claiming`.
             name = f"{key.name} with uid {member.vmi_uid}"
             return Pending(f"VirtualMachineInstance {name} does not exist (yet)")
         return self._count_member(vm, vm.vmi, member)
@@ -305,18 +305,15 @@ class VmCounter:
 
 
 def _member(row: PodRow) -> _Member | None:
-    """None if the pod has finished or does not look like a launcher pod."""
+    """The pod as a member of a VM; None if it has finished or does not look like a launcher pod."""
     facts = fact_of(row, LauncherFacts)
     if facts is None or row.is_terminated:
-        return None
-    labels = row.labels
-    if labels.get(APP_LABEL) != LAUNCHER:
         return None
     launcher = Launcher(
         row.name,
         row.stamp.created_s,
         row.node_name,
-        labels.get(MIGRATION_UID_LABEL, ""),
+        facts.migration_uid,
         facts.migration_name,
     )
     return _Member(row, launcher, facts.vmi_uid, facts.compute)

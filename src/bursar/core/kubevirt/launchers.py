@@ -27,6 +27,8 @@ class LauncherFacts(NamedTuple):
     """Name in the first owner reference, which is of kind VirtualMachineInstance."""
     vmi_uid: str
     """The uid in the same owner reference."""
+    migration_uid: str
+    """The label that names the migration by its uid; empty if there is none."""
     migration_name: str
     compute: PodDemand
     """The demand of its container `compute` alone."""
@@ -105,6 +107,6 @@ def _newest_migration(migrations: Iterable[Migration]) -> Migration | None:
 
 
 def _newest(launchers: list[Launcher]) -> Launcher | None:
-    """Of pods created in the same second, the first by name."""
+    """The newest pod; among pods created in the same second, the first by name."""
     last_s = max([each.created_s for each in launchers], default=0)
     return min([each for each in launchers if each.created_s == last_s], default=None)

@@ -31,12 +31,12 @@ from bursar.core.model.resources import NOTHING, ResourceList, nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandOptions:
-    """What to count. The plain ones count the spec, with pod-level resources and overhead."""
+    """What to count. By default: the spec, with pod-level resources and overhead."""
 
     use_status: bool = False
     """Count what an in-place resize has granted or already applied, where that is more."""
     use_pod_level_status: bool = False
-    """The same for pod-level resources; has no effect without `use_status`."""
+    """Count the status of pod-level resources as well. Has no effect without `use_status`."""
     exclude_overhead: bool = False
     non_missing: ResourceList = field(default_factory=nothing)
     """Requests assumed for each container that names none; an explicit zero is kept."""
@@ -44,25 +44,26 @@ class DemandOptions:
 
 
 INCOMING: Final = DemandOptions()
-"""The scheduler, for a pod it is about to place."""
+"""As the scheduler counts a pod that has no node yet."""
 
 ASSIGNED: Final = DemandOptions(use_status=True, use_pod_level_status=True)
-"""The scheduler, for a pod that already sits on a node."""
+"""As the scheduler counts a pod that has a node."""
 
 KUBELET: Final = DemandOptions()
-"""The kubelet, for a pod's cgroup: it puts what it allocated into the spec beforehand."""
+"""As the kubelet counts for a pod's cgroup: it first puts what it allocated into the spec."""
 
 QUOTA: Final = DemandOptions(use_status=True)
-"""ResourceQuota. It looks at the status of containers, but not at that of the pod."""
+"""As a ResourceQuota counts: with the status of containers, without pod-level status."""
 
 DESCRIBE_ROW: Final = DemandOptions(use_status=True)
-"""One pod's line in `kubectl describe node`."""
+"""As one pod's line in `kubectl describe node` counts."""
 
 DESCRIBE_TOTAL: Final = DemandOptions()
-"""The totals below those lines, which therefore differ from their sum during a resize."""
+"""As the totals of `kubectl describe node` count. During a resize they differ from the sum of
+the lines above them, which count as `DESCRIBE_ROW`."""
 
 CONTAINERS_ALONE: Final = DemandOptions(exclude_overhead=True, skip_pod_level=True)
-"""The containers of a pod, to compare them with its pod-level resources."""
+"""Only the containers of a pod, to compare them with its pod-level resources."""
 
 
 def pod_requests(pod: Pod, options: DemandOptions = INCOMING) -> dict[str, Quantity]:
@@ -189,7 +190,7 @@ def has_applied_resources(pod: Pod) -> bool:
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
-    """The kubelet has refused the resize for good, so the spec is a wish and does not count.
+    """Whether the kubelet has refused the resize for good. The spec then does not count.
 
     Upstream looks at the first such condition only, and not at whether it is true.
     """

@@ -51,12 +51,12 @@ _QUALIFIED_LENGTH_MAX: Final = _SUBDOMAIN_LENGTH_MAX + len("/") + _NAME_PART_LEN
 
 
 def is_native(name: str) -> bool:
-    """Unprefixed, or `kubernetes.io/` anywhere in it: upstream looks for the substring."""
+    """Whether the name has no prefix, or has `kubernetes.io/` anywhere in it, as upstream."""
     return "/" not in name or NATIVE_DOMAIN in name
 
 
 def is_extended(name: str) -> bool:
-    """A vendor's resource: still a qualified name once a quota puts `requests.` in front."""
+    """Whether the name is a vendor's: a qualified name, also with `requests.` in front of it."""
     # Names are remembered, and tenants write them: not those of a megabyte.
     return len(name) <= _QUALIFIED_LENGTH_MAX and _is_extended(name)
 
@@ -77,17 +77,17 @@ def is_attachable_volume(name: str) -> bool:
 
 
 def is_whole(name: str) -> bool:
-    """Counted in whole numbers only. Hugepages are not among them."""
+    """Whether only whole numbers of the resource are allowed. Hugepages do not count as such."""
     return name in _WHOLE_OBJECT_COUNTS or is_extended(name)
 
 
 def may_overcommit(name: str) -> bool:
-    """True where a request may be smaller than its limit."""
+    """Whether a request of the resource may be smaller than its limit."""
     return is_native(name) and not is_hugepages(name)
 
 
 def is_scalar(name: str) -> bool:
-    """Tracked by the scheduler as a plain number beside cpu, memory, storage and pods."""
+    """Whether the scheduler tracks the resource as a plain number beside cpu, memory and so on."""
     return (
         is_extended(name)
         or is_hugepages(name)
@@ -97,24 +97,24 @@ def is_scalar(name: str) -> bool:
 
 
 def is_pod_level(name: str) -> bool:
-    """Allowed in `spec.resources` of a pod."""
+    """Whether the name is allowed in `spec.resources` of a pod."""
     return name in {CPU, MEMORY} or is_hugepages(name)
 
 
 def is_standard(name: str) -> bool:
-    """Known to the API server without a domain in front, if only in a quota."""
+    """Whether the API server knows the name without a domain in front, in pods or in quotas."""
     return name in STANDARD or is_hugepages(name.removeprefix(QUOTA_REQUESTS_PREFIX))
 
 
 def is_standard_for_containers(name: str) -> bool:
-    """Standard, and something a container can be given."""
+    """Whether the name is standard, and containers can request it."""
     return name in _STANDARD_FOR_CONTAINERS or is_hugepages(name)
 
 
 def page_size(name: str) -> Quantity | None:
     """The size of one page of `hugepages-<size>`, or None if it is not a positive whole number.
 
-    Whether it is whole is asked as upstream asks it, so that a size beyond 64 bits passes.
+    Whether it is whole is checked as upstream does, so a size beyond 64 bits passes.
 
     >>> page_size("hugepages-2Mi"), page_size("hugepages-xyz")
     (Quantity(2Mi), None)
@@ -141,7 +141,7 @@ def qualified_name_errors(name: str) -> tuple[str, ...]:
     local = parts[-1]
     if not local:
         errors.append("name part must be non-empty")
-    elif _byte_length(local) > _NAME_PART_LENGTH_MAX:
+    elif bytes_of(local) > _NAME_PART_LENGTH_MAX:
         errors.append(f"name part must be no more than {_NAME_PART_LENGTH_MAX} bytes")
     if not _NAME_PART.fullmatch(local):
         errors.append(f"name part {_NAME_PART_RULE}")
@@ -151,7 +151,7 @@ def qualified_name_errors(name: str) -> tuple[str, ...]:
 def label_errors(name: str) -> tuple[str, ...]:
     """Every way in which `name` is not an RFC 1123 label, in upstream's words and order."""
     errors: list[str] = []
-    if _byte_length(name) > _LABEL_LENGTH_MAX:
+    if bytes_of(name) > _LABEL_LENGTH_MAX:
         errors.append(f"must be no more than {_LABEL_LENGTH_MAX} characters")
     if not _LABEL.fullmatch(name):
         errors.append("must not contain dots" if _SUBDOMAIN.fullmatch(name) else _LABEL_RULE)
@@ -164,14 +164,15 @@ def subdomain_errors(name: str, unit: str = "characters") -> tuple[str, ...]:
     Upstream counts bytes in any case, and calls them so in prefixes of qualified names only.
     """
     errors: list[str] = []
-    if _byte_length(name) > _SUBDOMAIN_LENGTH_MAX:
+    if bytes_of(name) > _SUBDOMAIN_LENGTH_MAX:
         errors.append(f"must be no more than {_SUBDOMAIN_LENGTH_MAX} {unit}")
     if not _SUBDOMAIN.fullmatch(name):
         errors.append(_SUBDOMAIN_RULE)
     return tuple(errors)
 
 
-def _byte_length(text: str) -> int:
+def bytes_of(text: str) -> int:
+    """The length of a text as Go counts it."""
     # Half of a surrogate pair arrives upstream as U+FFFD, which is three bytes long as well.
     return len(text.encode(errors="surrogatepass"))
 

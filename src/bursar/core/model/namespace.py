@@ -8,6 +8,8 @@ from bursar.core.sharing import no_labels
 
 DEFAULT_NAMESPACE: Final = "default"
 """Where kubectl creates an object whose manifest names no namespace."""
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""The label of each namespace whose value is its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

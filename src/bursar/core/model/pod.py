@@ -1,10 +1,11 @@
 """A pod, with the fields that its consumption depends on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selectors.selector import NOTHING, Selector
@@ -18,6 +19,7 @@ REASON_INFEASIBLE: Final = "Infeasible"
 PHASES_TERMINATED: Final = frozenset({"Succeeded", "Failed"})
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - the text in a pod, nothing is bound to it
 TCP: Final = "TCP"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ class HostPort:
     address: str = ANY_ADDRESS
 
     def conflicts_with(self, other: "HostPort") -> bool:
-        """The same port and protocol, and the same address or one that is every address."""
+        """Whether both cannot be used on one node: same port and protocol, overlapping address."""
         if (self.port, self.protocol) != (other.port, other.protocol):
             return False
         return self.address == other.address or ANY_ADDRESS in {self.address, other.address}
@@ -160,9 +162,9 @@ class SpreadConstraint:
     selector: Selector = NOTHING
     min_domains: int = 1
     honors_affinity: bool = True
-    """Whether nodes count that the pod's node selector and affinity exclude: not if true."""
+    """True: nodes that the pod's node selector or affinity excludes do not count."""
     honors_taints: bool = False
-    """Whether nodes count whose taints the pod does not tolerate: not if true."""
+    """True: nodes whose taints the pod does not tolerate do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,3 +247,7 @@ class Pod:
     @property
     def is_terminated(self) -> bool:
         return self.phase in PHASES_TERMINATED
+
+    def with_namespace(self) -> "Pod":
+        """The pod in the namespace where kubectl creates it."""
+        return self if self.namespace else replace(self, namespace=DEFAULT_NAMESPACE)

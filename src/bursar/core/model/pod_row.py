@@ -1,12 +1,13 @@
 """A pod in a few hundred bytes, for processes that hold all pods of a cluster.
 
-Pods of one workload share their labels and a *profile* with all other common fields, including the
-demand. Amounts stay exact quantities; because they are shared, they need no smaller form. Fields
-that differ between pods are packed.
+Pods of one workload share a *profile* with all common fields, including the demand. Amounts stay
+exact quantities; because they are shared, they need no smaller form. Fields that differ between
+pods are packed. Labels are not kept: a tenant can write twenty thousand, and a counter that needs
+some of them has them in its facts.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -19,15 +20,24 @@ from bursar.core.model.qos import QosClass, qos_class, stored_qos
 from bursar.core.model.quantity import Quantity
 from bursar.core.model.resources import NOTHING, ResourceList
 
+QUOTA_GATE: Final = "ApplicationAwareQuotaGate"
+"""The scheduling gate that a pod keeps until its quotas have enough free."""
+OTHER_GATES_MAX: Final = 10
+"""Most scheduling gates of others that are kept by name. A tenant can write tens of thousands."""
 NAMES_MAX: Final = 128
-"""Most resource names of a pod that are counted ahead of a question. See `PodDemand.rest`."""
+NAMES_LENGTH_MAX: Final = 8192
+"""Resource names, and characters in them, up to which amounts of a pod are counted in advance.
+
+A name has up to 317 characters. See `PodDemand.rest`.
+"""
 DEMAND_BYTES: Final = 512
 NAME_BYTES: Final = 256
-"""About the bytes of a demand, and of one amount in it with its name."""
+"""Approximate bytes of a demand, and of one amount in it with its name."""
 ALWAYS_COUNTED: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 """The resource names that are counted of every pod, however many others it has."""
 TOO_MANY_NAMES: Final = (
-    f"the pod has more than {NAMES_MAX} resource names, so that it can only be counted natively"
+    f"the pod has more than {NAMES_MAX} resource names, or more than {NAMES_LENGTH_MAX} characters "
+    "in them, so that it can only be counted natively"
 )
 
 
@@ -46,8 +56,9 @@ class DemandInNames(Protocol):
 class PodDemand:
     """The demand of a pod as quota and scheduler count it. Many pods share one object.
 
-    A tenant can give a pod fifteen thousand resource names. Of a pod with more than `NAMES_MAX`
-    only `ALWAYS_COUNTED` are in the lists here; `in_names` counts others if a quota lists them.
+    A tenant can give a pod fifteen thousand resource names. Of a pod with more than `NAMES_MAX`, or
+    with longer ones than `NAMES_LENGTH_MAX` together, only `ALWAYS_COUNTED` are in the lists here;
+    `in_names` counts others if a quota lists them.
     """
 
     quota_requests: ResourceList
@@ -61,13 +72,16 @@ class PodDemand:
 
     @property
     def weight(self) -> int:
-        """About the bytes in memory that are not shared with other demands."""
+        """Approximate bytes in memory that are not shared with other demands."""
         lists = (self.quota_requests, self.quota_limits)
         names = sum(map(len, lists)) * NAME_BYTES
         return DEMAND_BYTES + names + (0 if self.rest is None else self.rest.weight)
 
     def in_names(self, names: Iterable[str]) -> "PodDemand":
-        """The demand with at least these resource names."""
+        """The demand with at least these resource names.
+
+        Of limits, which no quota counts under other names, it may have `ALWAYS_COUNTED` only.
+        """
         return self if self.rest is None else self.rest(frozenset(names))
 
     @classmethod
@@ -110,6 +124,8 @@ class PodProfile:
     priority_class: str
     runtime_class: str
     gates: tuple[str, ...]
+    """The quota gate, if the pod has it, and at most `OTHER_GATES_MAX` scheduling gates of others.
+    """
     deadline_s: int | None
     """`activeDeadlineSeconds`, for the quota scope Terminating."""
     crosses_namespaces: bool
@@ -117,11 +133,32 @@ class PodProfile:
     reported_qos: QosClass | None
     """The QoS class in the status; None if there is none."""
     demand: PodDemand
+    gates_left_out: int = 0
+    """How many further scheduling gates the pod has."""
+    gate_index: int = 0
+    """The index of the quota gate in `spec.schedulingGates`, if the pod has it."""
 
     @property
     def qos(self) -> QosClass:
         """The QoS class for quota scopes: the stored one, else the computed one."""
         return self.reported_qos or self.demand.qos
+
+
+class Gates(NamedTuple):
+    """The fields of a profile about scheduling gates."""
+
+    kept: tuple[str, ...]
+    left_out: int
+    place: int
+    """The index of the quota gate, if the pod has it."""
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> "Gates":
+        """Keep the quota gate and the first ones of others, in the order of the pod."""
+        has_gate = QUOTA_GATE in names
+        others = [name for name in names if name != QUOTA_GATE][:OTHER_GATES_MAX]
+        kept = tuple(name for name in names if name == QUOTA_GATE or name in others)
+        return cls(kept, len(names) - len(kept), names.index(QUOTA_GATE) if has_gate else 0)
 
 
 class Deletion(NamedTuple):
@@ -194,8 +231,6 @@ class PodRow(NamedTuple):
 
     name: str
     packed_stamp: bytes | Stamp
-    label_texts: tuple[str, ...]
-    """The labels: keys and values in turn."""
     node_name: str
     phase: str
     extras: Extras | None
@@ -238,10 +273,6 @@ class PodRow(NamedTuple):
         return self.profile.demand
 
     @property
-    def labels(self) -> dict[str, str]:
-        return dict(zip(self.label_texts[::2], self.label_texts[1::2], strict=True))
-
-    @property
     def is_terminated(self) -> bool:
         return self.phase in PHASES_TERMINATED
 
@@ -257,13 +288,13 @@ def row_of(pod: Pod, facts: Hashable | None = None) -> PodRow:
 
     `facts` is what the counter derived from the whole pod.
     """
+    gates = Gates.of(pod.scheduling_gates)
     deletion = (
         None if pod.deleted_at is None else Deletion(epoch_s(pod.deleted_at), pod.deletion_grace_s)
     )
     return PodRow(
         pod.name,
         Stamp(pod.uid, "", 0 if pod.created_at is None else epoch_s(pod.created_at)).packed(),
-        tuple(text for pair in pod.labels.items() for text in pair),
         pod.node_name,
         pod.phase,
         None if deletion is None and facts is None else Extras(deletion, facts),
@@ -272,11 +303,13 @@ def row_of(pod: Pod, facts: Hashable | None = None) -> PodRow:
             priority=pod.priority,
             priority_class=pod.priority_class,
             runtime_class=pod.runtime_class,
-            gates=pod.scheduling_gates,
+            gates=gates.kept,
             deadline_s=pod.deadline_s,
             crosses_namespaces=pod.crosses_namespaces,
             reported_qos=stored_qos(pod.reported_qos),
             demand=PodDemand.of(pod),
+            gates_left_out=gates.left_out,
+            gate_index=gates.place,
         ),
     )
 

@@ -4,7 +4,7 @@ The text is upstream's to the letter, because people search for it and programs
 compare it. A problem is a value, not an exception: an object can have many.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -181,3 +181,25 @@ _JSON_ESCAPES: Final = str.maketrans(
         **{char: _GO_ESCAPES[char] for char in '"\\\b\f\n\r\t'},
     }
 )
+
+
+# ------------------------------------------------------------------ lists in our own texts
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "pod"), counted(2, "pod")
+    ('1 pod', '2 pods')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def some_of(names: Sequence[str], most: int, joint: str = ", ") -> str:
+    """The first names, and the number of the others.
+
+    >>> some_of("abcd", 2), some_of("ab", 2)
+    ('a, b and 2 more', 'a, b')
+    """
+    rest = len(names) - most
+    return joint.join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

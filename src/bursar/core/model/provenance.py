@@ -27,7 +27,7 @@ from bursar.core.model.resources import ResourceList
 
 
 class Rule(Enum):
-    """What made the number. Overhead may come on top of all but the last."""
+    """The rule that decided an amount. Except for the last rule, overhead may come on top."""
 
     SUM_OF_CONTAINERS = "sum of containers and sidecars"
     INIT_PEAK = "init container peak"

@@ -55,7 +55,7 @@ class Installation:
     """What is true of the objects of an installation after they were applied."""
 
     version: str
-    """The operator's own."""
+    """The version of the operator."""
     observed: str
     """The version whose objects were all ready at some time; empty if none was."""
     was_deployed: bool = False
@@ -65,7 +65,7 @@ class Installation:
     waiting: Sequence[str] = ()
     """Deployments that are not ready, with numbers."""
     down: Sequence[str] = ()
-    """Of these, the names of the Deployments of which no replica is ready."""
+    """Names of the Deployments among `waiting` that have no ready replica."""
     held_back: Sequence[str] = ()
     """Objects that are applied only when a Deployment is ready."""
     ignored: Sequence[str] = ()
@@ -142,7 +142,10 @@ def _nobody(names: Sequence[str]) -> str:
 
 
 def refused(reason: Reason, message: str) -> Judgement:
-    """Of an AAQ object by which nothing is installed: a second one, or one that cannot be used."""
+    """Phase and conditions of an AAQ object that is not in force.
+
+    Another AAQ object is in force, or the spec cannot be used.
+    """
     return Judgement(
         phase=Phase.ERROR,
         conditions=(
@@ -154,7 +157,7 @@ def refused(reason: Reason, message: str) -> Judgement:
 
 
 def deleting(problems: Sequence[str]) -> Judgement:
-    """Of an AAQ object that is being deleted."""
+    """Phase and conditions of an AAQ object that is being deleted."""
     started = "gating stops, waiting pods are released, then the objects are deleted"
     text = "; ".join(problems) or started
     reason = Reason.DELETE_BLOCKED if problems else Reason.DELETE_STARTED
@@ -169,7 +172,10 @@ def deleting(problems: Sequence[str]) -> Judgement:
 
 
 def deleted() -> Judgement:
-    """Of an AAQ object of which nothing is left, and which only finalizers of others hold."""
+    """Phase and conditions of a deleted AAQ object whose installation is removed.
+
+    Only finalizers of other programs still hold the object.
+    """
     text = "nothing of the installation is left but quotas and the definitions of their kinds"
     return Judgement(
         phase=Phase.DELETED,

@@ -37,53 +37,53 @@ _OF_13: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TlsWish:
+class TlsSecurityProfile:
     """`spec.tlsSecurityProfile`. Version and ciphers are set for the profile `Custom` only."""
 
-    profile: str
+    type: str
     version: str = ""
     ciphers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsChoice:
-    """What the processes are started with. Empty fields leave their defaults."""
+    """TLS settings that the processes are started with. An empty field keeps the default."""
 
     version: str = ""
     suites: tuple[str, ...] = ()
     """Go's names."""
     ignored: tuple[str, ...] = ()
-    """What of the wish is not honoured, one sentence each."""
+    """Parts of the profile that the processes cannot apply, one sentence each."""
 
 
 DEFAULT_TLS: Final = TlsChoice()
 
 
-def tls_choice(wish: TlsWish | None) -> TlsChoice:
+def tls_choice(profile: TlsSecurityProfile | None) -> TlsChoice:
     """The settings of the processes for a profile.
 
     The defaults of the processes are those of `Intermediate`: TLS 1.2 or newer, with forward
     secrecy.
     """
-    if wish is None or wish.profile == "Intermediate":
+    if profile is None or profile.type == "Intermediate":
         return DEFAULT_TLS
-    if wish.profile == "Modern":
+    if profile.type == "Modern":
         return TlsChoice(version=MODERN)
-    if wish.profile == "Old":
+    if profile.type == "Old":
         return TlsChoice(ignored=(_too_old("VersionTLS10"),))
-    return _custom(wish)
+    return _custom(profile)
 
 
-def _custom(wish: TlsWish) -> TlsChoice:
+def _custom(profile: TlsSecurityProfile) -> TlsChoice:
     ignored = []
-    version = wish.version or OLDEST
+    version = profile.version or OLDEST
     if version in _TOO_OLD:
         ignored.append(_too_old(version))
         version = OLDEST
     if version == MODERN:
         # The suites of TLS 1.3 cannot be chosen.
         return TlsChoice(version=MODERN, ignored=tuple(ignored))
-    wanted = [name for name in wish.ciphers if name not in _OF_13]
+    wanted = [name for name in profile.ciphers if name not in _OF_13]
     unknown = [name for name in wanted if name not in GO_NAMES]
     if unknown:
         ignored.append(

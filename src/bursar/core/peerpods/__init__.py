@@ -1,1 +1,1 @@
-"""Peer pods: pods whose containers run in a machine beside the cluster, and what that costs."""
+"""Peer pods: pods whose containers run in a cloud VM of their own, and what the VM costs."""

@@ -199,7 +199,7 @@ class CapacityAction(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class SettleRules:
     """Rules for `settle`."""
 
     taken: frozenset[str] = frozenset()
@@ -212,7 +212,7 @@ class Terms:
     """Whether to lower an amount below what pods use."""
 
 
-PLAIN_TERMS: Final = Terms()
+DEFAULT_RULES: Final = SettleRules()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,12 +253,12 @@ def settle(
     wanted: int | None,
     *,
     used: int = 0,
-    terms: Terms = PLAIN_TERMS,
+    rules: SettleRules = DEFAULT_RULES,
 ) -> Settlement:
     """Decide about one resource of a node."""
     shown, marked = _whole(node.capacity, resource), node.marked.get(resource)
-    amount = None if wanted is None else _reachable(wanted, used, marked, shown, terms)
-    action = _action(node, resource, amount, terms)
+    amount = None if wanted is None else _reachable(wanted, used, marked, shown, rules)
+    action = _action(node, resource, amount, rules)
     return Settlement(
         resource=resource,
         action=action,
@@ -270,45 +270,49 @@ def settle(
     )
 
 
-def _reachable(wanted: int, used: int, marked: int | None, shown: int | None, terms: Terms) -> int:
+def _reachable(
+    wanted: int, used: int, marked: int | None, shown: int | None, rules: SettleRules
+) -> int:
     """The wanted amount, or the amount in use if that is more.
 
     Pods that were bound to the node by hand may use more than the capacity. They do not raise it.
     """
-    if terms.is_cutting:
+    if rules.is_cutting:
         return wanted
     return max(wanted, min(used, max(marked or 0, shown or 0)))
 
 
-def _action(node: CapacityNode, resource: str, amount: int | None, terms: Terms) -> CapacityAction:
+def _action(
+    node: CapacityNode, resource: str, amount: int | None, rules: SettleRules
+) -> CapacityAction:
     shown, marked = _whole(node.capacity, resource), node.marked.get(resource)
-    if resource not in terms.taken:
+    if resource not in rules.taken:
         if marked is None:
             if resource == VM_RESOURCE and node.is_adaptors:
                 return CapacityAction.ADAPTOR
             if shown is not None:
                 return CapacityAction.FOREIGN
-        elif shown not in {None, 0, marked} and _is_given_up(node, resource, amount, terms):
+        elif shown not in {None, 0, marked} and _is_given_up(node, resource, amount, rules):
             return CapacityAction.YIELD
     if amount is None:
-        return _withdrawal(shown, marked, terms)
+        return _withdrawal(shown, marked, rules)
     is_right = shown == amount == _whole(node.allocatable, resource)
     if is_right and marked == amount:
         return CapacityAction.RIGHT
-    if resource in terms.contested:
+    if resource in rules.contested:
         return CapacityAction.CONTESTED
     return CapacityAction.SET
 
 
-def _withdrawal(shown: int | None, marked: int | None, terms: Terms) -> CapacityAction:
+def _withdrawal(shown: int | None, marked: int | None, rules: SettleRules) -> CapacityAction:
     if shown is None and marked is None:
         return CapacityAction.RIGHT
-    return CapacityAction.WITHDRAW if terms.may_withdraw else CapacityAction.KEPT
+    return CapacityAction.WITHDRAW if rules.may_withdraw else CapacityAction.KEPT
 
 
-def _is_given_up(node: CapacityNode, resource: str, amount: int | None, terms: Terms) -> bool:
+def _is_given_up(node: CapacityNode, resource: str, amount: int | None, rules: SettleRules) -> bool:
     """Whether an amount that another component has written is left to it."""
-    if amount is None or resource in terms.contested:
+    if amount is None or resource in rules.contested:
         return True
     return resource == VM_RESOURCE and node.is_adaptors
 

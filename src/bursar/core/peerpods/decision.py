@@ -59,12 +59,12 @@ NO_ROOM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """Not a peer pod, or one without containers, which the API server refuses by itself."""
+    """The pod is not a peer pod, or has no containers, so that the API server refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The pod asks for something invalid or impossible. Removing it would hide that."""
+    """The pod requests something invalid or impossible, which a rewrite would hide."""
 
     message: str
 
@@ -103,7 +103,7 @@ def _effectively(
     known = record if is_rewritten(pod, settings) else None
     grown = extended(known or NO_RECORD, pod, found)
     if known is not None and (problems := resource_problems(as_recorded(grown, pod))):
-        # A tenant must not get by a forged record what his containers would be denied. If the
+        # A tenant must not get by a forged record what its containers would be denied. If the
         # record is ours, another webhook has changed the pod so that the record no longer fits.
         return Denied(f"annotation {RECORD_ANNOTATION}: {joined(problems)}")
     size = effective_size(grown.containers, grown.pod, settings)

@@ -1,6 +1,6 @@
 """A rewritten peer pod with what its record says, for the counter that charges its VM.
 
-A tenant can write the record annotation when he creates a pod. Our rewrite then sizes the VM by the
+A tenant can write the record annotation when it creates a pod. Our rewrite then sizes the VM by the
 same record that the quota charges, or denies the pod. Other webhooks do not know the record; there
 the counter charges more than the record if the containers or the size annotations say more. After
 creation no user can change the annotation (`app/install/policies/peerpod_protection`).

@@ -1,7 +1,7 @@
-"""One scheduling attempt: a pod, held against the nodes of a cluster by every filter.
+"""One scheduling attempt: every filter checks a pod against the nodes of a cluster.
 
-The filters run in the scheduler's order, and the first that says no is the reason. Not filtered
-here: volumes, device claims, and pods that are nominated to a node.
+The filters run in the scheduler's order, and the first that refuses a node is the reason. Not
+checked here: volumes, device claims, and pods that are nominated to a node.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from bursar.core.placement.node_books import NodeBooks
 
 PORTS_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
 
-# After a conflict the plugin for devices looks for notes it never came to write, and
-# what it says of that ends up in the message.
+# After a conflict, the scheduler's plugin for devices looks for state that it has not written
+# yet. This error of the plugin becomes a part of the message.
 _NOT_PREPARED: Final = "not found"
 
 
 class Attempt:
-    """A pod that looks for a node among these."""
+    """One pod and the nodes that it could be scheduled to."""
 
     def __init__(
         self, pod: Pod, nodes: Sequence[NodeBooks], namespaces: NamespaceLabels | None = None

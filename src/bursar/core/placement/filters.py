@@ -71,7 +71,7 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def matches_affinity(pod: Pod, node: Node) -> bool:
-    """Both the selector and one of the required terms, where the pod has them."""
+    """Whether the node matches the pod's node selector, and one of its required affinity terms."""
     if any(node.labels.get(key) != value for key, value in pod.node_selector.items()):
         return False
     return pod.node_terms is None or any(_holds(term, node) for term in pod.node_terms)
@@ -122,7 +122,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _holds(term: NodeTerm, node: Node) -> bool:
-    """A term that cannot be read holds nowhere, and does not spoil the others."""
+    """Whether the node matches the term. A term that cannot be read matches no node."""
     if not term.expressions and not term.fields:
         return False
     selector = _selector(term.expressions)
@@ -138,7 +138,7 @@ def _is_readable(wanted: NodeRequirement) -> bool:
 
 
 def _field_matches(wanted: NodeRequirement, node: Node) -> bool:
-    """A field other than the name counts as empty."""
+    """Whether a field of the node matches. A field other than the name counts as empty."""
     held = node.name if wanted.key == FIELD_NAME else ""
     return (held == wanted.values[0]) == (wanted.operator == "In")
 

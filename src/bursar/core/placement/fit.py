@@ -1,7 +1,7 @@
 """Fit: which resources a node lacks for a pod, as the scheduler's NodeResourcesFit finds them.
 
-Every lack is collected, not only the first, and each says whether evicting other
-pods could help: it cannot where the pod asks for more than the node has in total.
+Every resource of which the node has too little is listed, not only the first. Each says whether
+evicting other pods could help: it cannot if the pod requests more than the node has in total.
 The kubelet runs the same check once more before it starts a pod; `kubelet_refusal`
 is that check, which forgives extended resources the node has never heard of.
 """
@@ -60,7 +60,7 @@ class Shortfall:
 
 
 def incoming_request(pod: Pod) -> Vector:
-    """What a pod without a place asks for. A negative amount, which the API refuses, is none."""
+    """What a pod without a node requests. Negative amounts, which the API refuses, are dropped."""
     asked = vector_of(pod_requests(pod, INCOMING))
     return Vector(
         milli_cpu=max(0, asked.milli_cpu),
@@ -76,10 +76,10 @@ def shortfalls(pod: Pod, books: NodeBooks) -> tuple[Shortfall, ...]:
 
 
 def shortfalls_of(request: Vector, books: NodeBooks) -> tuple[Shortfall, ...]:
-    """The same for a request already computed, to hold one pod against many nodes.
+    """Everything the node lacks for a request that was computed once for many nodes.
 
-    Pods come first, then cpu, memory and ephemeral storage, then the rest by name,
-    which upstream leaves to chance.
+    The number of pods comes first, then cpu, memory and ephemeral storage, then the rest by
+    name; upstream's order of the rest is random.
     """
     found: list[Shortfall] = []
     if books.pod_count + 1 > books.allocatable.pods:
@@ -101,8 +101,8 @@ def shortfalls_of(request: Vector, books: NodeBooks) -> tuple[Shortfall, ...]:
 def kubelet_refusal(pod: Pod, books: NodeBooks) -> Shortfall | None:
     """The lack for which a kubelet would refuse the pod, the first if there are several.
 
-    An extended resource the node does not advertise at all is not looked at, which is
-    what lets cluster-level resources work. One advertised as zero is.
+    The kubelet does not check an extended resource that the node does not advertise at all, so
+    that cluster-level resources work. It checks a resource that is advertised as zero.
     """
     advertised = books.allocatable.scalars
     admitted = replace(
@@ -120,7 +120,10 @@ def free(books: NodeBooks) -> dict[str, Quantity]:
 
 
 def left_of(allocatable: ResourceList, taken: Vector, pod_count: int) -> dict[str, Quantity]:
-    """The same for so many pods that take so much together; `taken.pods` has no meaning."""
+    """What is left of `allocatable` beside `pod_count` pods that take `taken` together.
+
+    `taken.pods` is not read.
+    """
     offered = vector_of(allocatable)
     left: dict[str, Quantity] = {}
     for name, amount in allocatable.items():

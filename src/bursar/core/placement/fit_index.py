@@ -218,7 +218,7 @@ class _Room:
 
 
 class _Prefixes:
-    """Which nodes have less than an amount."""
+    """Finds the nodes that have less than an amount of one resource."""
 
     def __init__(self, amounts: Sequence[int]) -> None:
         by_amount: dict[int, Mask] = {}

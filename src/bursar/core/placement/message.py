@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from bursar.core.model.pod import Pod
-from bursar.core.placement.fit import (
-    Shortfall,
-    incoming_request,
-    shortfalls_of,
-)
+from bursar.core.placement.fit import Shortfall
 from bursar.core.placement.node_books import NodeBooks
 
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -51,7 +47,7 @@ class Rejection:
 
 
 def rejection_of(books: NodeBooks, lacks: Sequence[Shortfall]) -> Rejection:
-    """The rejection for these lacks. One hopeless resource makes the node hopeless."""
+    """The rejection for these lacks. Eviction may help only if it may help for each of them."""
     return Rejection(
         node=books.node.name,
         reasons=tuple(lack.reason for lack in lacks),
@@ -80,7 +76,10 @@ def failure_text(
 
 
 def counted_text(counts: Counter[str], *, node_count: int, post_filter: str = "") -> str:
-    """The same sentence for reasons that are counted already. A count of zero is left out."""
+    """The scheduler's sentence, as `failure_text`, for reasons that are counted already.
+
+    A reason with a count of zero is left out.
+    """
     counted = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
     return _sentence(node_count, counted, post_filter)
 
@@ -90,28 +89,6 @@ def _sentence(node_count: int, reasons: Sequence[str], post_filter: str) -> str:
     if reasons:
         text += f" {', '.join(reasons)}."
     return f"{text} {post_filter}" if post_filter else text
-
-
-def scheduling_failure(pod: Pod, nodes: Sequence[NodeBooks]) -> str | None:
-    """The whole message for a pod that resources keep from every node; None if one has room."""
-    if not nodes:
-        return NO_NODES
-    request = incoming_request(pod)
-    rejections: list[Rejection] = []
-    for books in nodes:
-        lacks = shortfalls_of(request, books)
-        if not lacks:
-            return None
-        rejections.append(rejection_of(books, lacks))
-    post_filter = ""
-    if not pod.claim_names:
-
-        def retry(lighter: NodeBooks, _victims: Sequence[Pod]) -> tuple[str, ...]:
-            return tuple(lack.reason for lack in shortfalls_of(request, lighter))
-
-        preemption = preemption_text(pod, nodes, rejections, retry)
-        post_filter = f"{NO_CLAIMS}, preemption: {preemption}" if preemption else ""
-    return failure_text(rejections, node_count=len(nodes), post_filter=post_filter)
 
 
 def preemption_text(
@@ -162,7 +139,10 @@ def kubelet_reason(lack: Shortfall) -> str:
 
 
 def kubelet_message(lack: Shortfall) -> str:
-    """What the kubelet says with it; its "capacity" is what the node has allocatable."""
+    """The message of the failed pod when a kubelet refuses it.
+
+    The number that the kubelet calls "capacity" is what the node has allocatable.
+    """
     return (
         f"Node didn't have enough resource: {lack.resource}, requested: {lack.requested}, "
         f"used: {lack.used}, capacity: {lack.allocatable}"

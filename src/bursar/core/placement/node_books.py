@@ -1,10 +1,10 @@
 """A node's books: what it has for pods, and what the pods on it have already taken.
 
-The books are a small mutable object with one door, `_enter`, through which an entry
-replaces another and the totals follow. Immutable books would have to copy a table of
-up to hundreds of pods for each pod that comes or goes; these take the same short time
-however full the node is. Entries are keyed by pod and not counted by event, so a pod
-announced twice is booked once, and the totals always equal a recount.
+The books are mutable. Every change goes through `_enter`, which replaces an entry and updates
+the totals, in the same short time however full the node is. Immutable books would have to copy
+a table of up to hundreds of pods for each pod that comes or goes. Entries are keyed by pod and
+not counted by event, so a pod that is seen twice is booked once, and the totals always equal a
+recount.
 """
 
 from collections.abc import Iterable

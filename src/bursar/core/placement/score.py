@@ -1,8 +1,8 @@
 """Scores of the scheduler for nodes that fit, from 0 to 100.
 
-Each function answers the very integer upstream computes, which takes the same steps
-in the same order: int64 that wraps and divides towards zero, and float64 rounded after
-every operation. CPU and memory are scored with equal weight, as the default profile does.
+Each function returns exactly the integer that upstream computes. It takes upstream's steps in
+upstream's order: int64 that wraps and divides towards zero, and float64 rounded after every
+operation. CPU and memory are scored with equal weight, as the default profile does.
 """
 
 from collections.abc import Sequence

@@ -53,7 +53,8 @@ class PoolBooks:
             self._rebill([namespace.name])
 
     def lose_namespace(self, name: str) -> None:
-        # Its pods end first. If the watch shows that later, they stay charged until then.
+        # Kubernetes deletes the pods of a namespace before it. If the watch shows their deletion
+        # later, they stay charged until then.
         self._accounts.lose_namespace(name)
 
     def see_pod(self, row: PodRow) -> None:
@@ -208,7 +209,7 @@ class PoolBooks:
         return self._accounts.states
 
     def waiting_pods(self) -> dict[str, list[tuple[PodRow, int]]]:
-        """By pool: the pods that request something of it and hold nothing, with the nanos."""
+        """By pool: the pods that request a part of it and hold nothing, with the nanos wanted."""
         found: dict[str, list[tuple[PodRow, int]]] = {}
         for key, row in self._pods.items():
             for name, nanos in self.waited_for(key):
@@ -220,7 +221,7 @@ class PoolBooks:
         return list(self._pods)
 
     def waited_for(self, pod: PodKey) -> list[tuple[str, int]]:
-        """The pools that the pod requests something of while it holds nothing, with the nanos."""
+        """The pools that a pod without a hold waits for, with the nanos that it requests."""
         row = self._pods.get(pod)
         if row is None or row.node_name or row.is_terminated or row.profile.gates:
             return []
@@ -230,7 +231,7 @@ class PoolBooks:
         return [(name, nanos) for name, nanos in items if "/" not in name]
 
     def bound_pods(self) -> dict[str, list[tuple[PodRow, int]]]:
-        """By pool: the pods that are charged, with the nanos."""
+        """By pool: the pods that are charged, with the nanos charged."""
         found: dict[str, list[tuple[PodRow, int]]] = {}
         for key, row in self._pods.items():
             bill = self._ledger.bill_of(key)
@@ -293,7 +294,7 @@ class PoolBooks:
         return held | {key.namespace for key in self._pods}
 
     def _rebill(self, namespaces: Iterable[str]) -> None:
-        """Charge and hold by the pools, shares and labels of now."""
+        """Bill charges and holds again, by the present pools, shares and labels."""
         for namespace in namespaces:
             for _ in self._ledger.rebill_steps(namespace, self._rebilled):
                 pass

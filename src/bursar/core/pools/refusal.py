@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from bursar.core.model.problem import some_of
 from bursar.core.model.quantity import ZERO, Quantity
 from bursar.core.quota.quota import QuotaKey, QuotaKind
 from bursar.core.quota.refusal import Shortage
@@ -128,11 +129,5 @@ def refusal_of(shortage: Shortage) -> PoolRefusal:
 
 def no_pool(names: list[str]) -> PoolRefusal:
     """The refusal of a pod whose extended resources no pool has."""
-    shown = " and ".join(names[:NAMES_SHOWN_MAX]) or "a resource that it requests"
-    more = f" and {len(names) - NAMES_SHOWN_MAX} more" if len(names) > NAMES_SHOWN_MAX else ""
-    return PoolRefusal(reason=PoolReason.NO_POOL, detail=f"{shown}{more}")
-
-
-def explain(refusals: tuple[PoolRefusal, ...]) -> str:
-    """All reasons of one pod in one text."""
-    return "; ".join(refusal.message() for refusal in refusals)
+    shown = some_of(names, NAMES_SHOWN_MAX, joint=" and ") or "a resource that it requests"
+    return PoolRefusal(reason=PoolReason.NO_POOL, detail=shown)

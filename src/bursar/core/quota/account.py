@@ -21,9 +21,12 @@ FORMATS: Final = (Format.BINARY_SI, Format.DECIMAL_SI, Format.DECIMAL_EXPONENT)
 """If two formats are used by the same number of pods, the first of them is shown."""
 BILL_BYTES: Final = 256
 ITEM_BYTES: Final = 100
-"""About the bytes of a bill, and of one item of it."""
+"""Approximate bytes of a bill, and of one item of it."""
 ITEMS_PER_STEP: Final = 16
-"""Most bills have fewer items, and take one step."""
+"""Items of a bill that take one step. Most bills have fewer."""
+ASKED_MAX: Final = 2048
+"""Most names that a charge of very many remembers to have been asked for, beyond one question. A
+tenant can write quotas with other names all the time; a pod is charged under 256 of them."""
 _NONE: Final = (0, 0)
 _FORMAT_INDEX: Final = {each: index for index, each in enumerate(FORMATS)}
 
@@ -58,8 +61,13 @@ class Charge:
     def amounts_of(self, names: Iterable[str]) -> Mapping[str, tuple[int, int]]:
         """`amounts`, with at least these names."""
         if self._amounts_in is not None and self._asked is not None:
-            missing = {name for name in names if not is_always_counted(name)} - self._asked
+            wanted = {name for name in names if not is_always_counted(name)}
+            missing = wanted - self._asked
             if missing:
+                if len(self._asked) + len(missing) > ASKED_MAX:
+                    for name in self._asked - wanted:
+                        self.amounts.pop(name, None)
+                    self._asked &= wanted
                 found = _in_nanos(self._amounts_in(missing))
                 self.amounts.update({name: found[name] for name in missing if name in found})
                 self._asked |= missing
@@ -67,7 +75,10 @@ class Charge:
 
 
 def _in_nanos(amounts: ResourceList) -> dict[str, tuple[int, int]]:
-    """An amount that stands under two names, such as cpu and requests.cpu, is one pair."""
+    """Nanos and index of the format of each amount that is not zero.
+
+    An amount with two names, such as cpu and requests.cpu, becomes one shared pair.
+    """
     pairs = {
         id(amount): (amount.nanos, _FORMAT_INDEX[amount.format]) for amount in amounts.values()
     }
@@ -133,7 +144,7 @@ class Account:
 
     @property
     def debt(self) -> int:
-        """By how much it is overdrawn, for example after the limit was lowered; in nanos."""
+        """By how much the account is overdrawn, for example after a lower limit; in nanos."""
         return max(0, -self.free)
 
     @property
@@ -219,7 +230,7 @@ class Bill:
         return repeat(None, self.steps)
 
     def weigh(self) -> int:
-        """About the bytes in memory, with the demand."""
+        """Approximate bytes in memory, the demand included."""
         items = len(self.items) + len(self.shares)
         return BILL_BYTES + ITEM_BYTES * items + self.profile.demand.weight
 

@@ -97,7 +97,7 @@ class Books:
         return self._blocked.counts
 
     def blocked_sizes(self) -> dict[str, int]:
-        """By namespace: such pods, and gated ones that have ended or are being deleted."""
+        """By namespace: number of gated pods that do not wait for a quota, ended ones included."""
         return self._blocked.sizes()
 
     # ------------------------------------------------------------------ pods
@@ -144,7 +144,8 @@ class Books:
         gates = row.profile.gates
         if gates != (GATE,):
             self.ages.note_other_gates(row)
-            return behind_gates([gate for gate in gates if gate != GATE])
+            others = [gate for gate in gates if gate != GATE]
+            return behind_gates(others, row.profile.gates_left_out)
         refusal = self.coverage.refusal(row.profile)
         if refusal is not None:
             return refusal
@@ -314,7 +315,7 @@ class Books:
         yield from self._requeue_steps(namespace)
 
     def _requeue_steps(self, namespace: str) -> Iterator[None]:
-        """Look again what the gated pods of a namespace wait for."""
+        """Find out again what each gated pod of a namespace waits for."""
         for name in self._blocked.names_in(namespace):
             self._requeue(PodKey(namespace, name))
             yield
@@ -347,10 +348,10 @@ class Books:
         that never goes back. Returns how many steps are left. What is due and was not done in this
         number of steps is done by the next `decide`.
         """
-        self.tell_time(now_s, now_s if steady_s is None else steady_s)
+        self.set_time(now_s, now_s if steady_s is None else steady_s)
         return self._fire(steps_max)
 
-    def tell_time(self, now_s: int, steady_s: int) -> None:
+    def set_time(self, now_s: int, steady_s: int) -> None:
         """Say what time it is before an event is entered. What is due is done by the next `decide`.
 
         Otherwise a pod that comes after a quiet hour would seem to have waited for an hour.
@@ -449,7 +450,7 @@ class Books:
     # ------------------------------------------------------------------ outcomes of releases
 
     def settle(self, row: PodRow, outcome: ReleaseOutcome, detail: str = "") -> None:
-        """Take the outcome of a release. Of a release that is over it changes nothing."""
+        """Enter the outcome of a release. Nothing changes if the release is over already."""
         pod, pending = PodKey(row.namespace, row.name), self._pending_of(row)
         if pending is None:
             return

@@ -46,7 +46,7 @@ class Counter(Protocol):
 
     @property
     def derive_facts(self) -> DeriveFacts | None:
-        """None if a row holds everything that the counter needs."""
+        """Derives what the counter needs beyond a row; None if a row holds all of it."""
 
     def count(self, row: PodRow) -> Charge | NotReady:
         """What the pod costs; see `Count`."""

@@ -156,10 +156,10 @@ class _Own:
     """The quotas of one namespace."""
 
     counts: dict[QuotaKey, int] = field(default_factory=dict)
-    """How many limits each quota has that is entered as it is."""
+    """Number of limits of each quota that is entered with its limits."""
     total: int = 0
     left_out: dict[QuotaKey, Quota] = field(default_factory=dict)
-    """The others, the one that has waited longest first."""
+    """The quotas that are entered without limits, those that were left out first coming first."""
 
 
 class OwnLimits:
@@ -176,9 +176,9 @@ class OwnLimits:
         self.limits_max = OWN_LIMITS_MAX
 
     def put(self, quota: Quota) -> list[Quota]:
-        """A quota was created or changed. Returns the quotas to enter, as they are to be entered.
+        """A quota was created or changed. Returns the quotas to enter, in the form to enter.
 
-        Others may have room now.
+        Besides this quota, these are quotas that were left out and now have room.
         """
         if quota.key.kind is not QuotaKind.NAMESPACED:
             return [quota]
@@ -219,7 +219,7 @@ class OwnLimits:
 
     def _has_room(self, own: _Own, quota: Quota) -> bool:
         """Count the quota as one that is entered as it is, if there is room for its limits."""
-        limits = _weigh(quota)
+        limits = own_limits_of(quota)
         if own.total + limits > self.limits_max:
             return False
         own.counts[quota.key] = limits
@@ -244,7 +244,8 @@ def _left_out(quota: Quota) -> Quota:
     return replace(quota, hard=nothing(), problem="; ".join(problems))
 
 
-def _weigh(quota: Quota) -> int:
+def own_limits_of(quota: Quota) -> int:
+    """As how many limits of its namespace a quota counts."""
     limits = sum(map(is_schedulable, quota.hard))
     return max(1, limits + (len(quota.hard) - limits) // OTHERS_PER_LIMIT)
 
@@ -283,12 +284,12 @@ class Coverage:
         return self._covering.get(namespace, ())
 
     def limits(self, profile: PodProfile) -> bool:
-        """Whether a quota limits any amount of such a pod."""
+        """Whether a quota limits any amount of a pod with this profile."""
         covering = self._covering.get(profile.namespace, ())
         return any(each.accounts and scopes.matches(each.scopes, profile) for each in covering)
 
     def refusal(self, profile: PodProfile) -> Refusal | None:
-        """Why such a gated pod must wait even if the quotas have room; None if it need not."""
+        """Why a gated pod with this profile waits even if its quotas have room; None if nothing."""
         namespace = self._namespaces.get(profile.namespace)
         if namespace is None:
             return Refusal(reason=Reason.NAMESPACE_UNKNOWN)
@@ -303,7 +304,7 @@ class Coverage:
         return found is not None and not (found.is_targeted or found.dispute)
 
     def unreadable(self, profile: PodProfile) -> Refusal | None:
-        """The refusal of a quota that may cover such a pod and cannot be read; None if none may.
+        """The refusal of an unreadable quota that may cover the pod; None if there is none.
 
         A quota that is left out may cover every pod of its namespace.
         """

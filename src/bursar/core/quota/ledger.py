@@ -156,24 +156,13 @@ class Ledger:
         short = _shortfalls(bill, self._charged(pod), extra)
         return refusals_of(account.shortage(nanos, index) for account, nanos, index in short)
 
-    def reserve(self, reservation: Reservation) -> tuple[Refusal, ...]:
-        """Make a reservation if what it adds fits; then the refusals are empty.
+    def hold(self, reservation: Reservation) -> None:
+        """Make a reservation, even if it does not fit.
 
         It replaces an earlier reservation with the same id.
         """
-        pod, bill = reservation.pod, reservation.bill
-        is_new = self._is_new(pod)
-        refusals = () if is_new and bill.fits() else self.refusals(pod, bill)
-        if not refusals:
-            self._hold(reservation, is_new=is_new)
-        return refusals
-
-    def hold(self, reservation: Reservation) -> None:
-        """Make a reservation, even if it does not fit."""
-        self._hold(reservation, is_new=self._is_new(reservation.pod))
-
-    def _hold(self, reservation: Reservation, *, is_new: bool) -> None:
         reservation_id, bill, pod, _, _ = reservation
+        is_new = self._is_new(pod)
         if reservation_id in self._reservations:
             self.cancel(reservation_id)
         self._reservations[reservation_id] = reservation

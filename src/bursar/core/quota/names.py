@@ -45,7 +45,7 @@ _CLAIM_NAMES: Final = frozenset(
 _CLASS_SUFFIXES: Final = tuple(
     f".storageclass.storage.k8s.io/{name}" for name in (_REQUESTS_STORAGE, "persistentvolumeclaims")
 )
-"""What PersistentVolumeClaims of one StorageClass are counted under."""
+"""Ends of the names under which the PersistentVolumeClaims of one StorageClass are counted."""
 _SCHEDULABLE: Final = _COMPUTE | {PODS}
 _APPLICATION_NAME: Final = re.compile(r"(?!count/)[a-z0-9-]+/[A-Za-z0-9][A-Za-z0-9._-]*")
 """Amount and application, such as `cpu/vmi`. The name of a resource that Kubernetes knows has a dot
@@ -61,14 +61,17 @@ class Unit(StrEnum):
 
 
 def is_schedulable(name: str) -> bool:
-    """Whether a scheduling gate enforces it. Other names are enforced when objects are created."""
+    """Whether a scheduling gate enforces limits on the name.
+
+    Limits on other names are enforced when objects are created.
+    """
     if name.startswith((QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX)):
         return name != _REQUESTS_STORAGE
     return name in _SCHEDULABLE or is_application_name(name)
 
 
 def is_application_name(name: str) -> bool:
-    """Whether it is an amount of an application, which only a counter can charge.
+    """Whether the name is an amount of an application, which only a counter can charge.
 
     >>> [is_application_name(each) for each in ("cpu/vmi", "instances/notebook")]
     [True, True]
@@ -79,12 +82,12 @@ def is_application_name(name: str) -> bool:
 
 
 def is_pod_name(name: str) -> bool:
-    """Whether Kubernetes counts it for pods."""
+    """Whether Kubernetes counts the name for pods."""
     return name in _POD_NAMES or name.startswith(_POD_PREFIXES) or _is_extended(name)
 
 
 def is_claim_name(name: str) -> bool:
-    """Whether Kubernetes counts it for PersistentVolumeClaims.
+    """Whether Kubernetes counts the name for PersistentVolumeClaims.
 
     >>> [is_claim_name(each) for each in ("requests.storage", "count/services")]
     [True, False]

@@ -14,12 +14,13 @@ from functools import total_ordering
 from types import MappingProxyType
 from typing import Final
 
+from bursar.core.model.pod_row import QUOTA_GATE
 from bursar.core.model.resources import ResourceList, nothing
 from bursar.core.model.selectors.selector import Selector
 from bursar.core.quota.scopes import ScopeRule
 from bursar.core.sharing import no_labels
 
-GATE: Final = "ApplicationAwareQuotaGate"
+GATE: Final = QUOTA_GATE
 """The scheduling gate that a pod keeps until its quotas have enough free."""
 ORDER_ANNOTATION: Final = "bursar.io/order"
 """Annotation on a quota: the order in which waiting pods are released."""
@@ -37,12 +38,12 @@ class QuotaKind(Enum):
 
     @property
     def is_cluster_wide(self) -> bool:
-        """Whether such a quota selects namespaces."""
+        """Whether a quota of this kind selects namespaces."""
         return self in {QuotaKind.CLUSTER, QuotaKind.OPENSHIFT}
 
     @property
     def holds_pods(self) -> bool:
-        """Whether such a quota holds pods back at the gate."""
+        """Whether a quota of this kind holds pods back with a scheduling gate."""
         return self in {QuotaKind.NAMESPACED, QuotaKind.CLUSTER}
 
 
@@ -56,7 +57,7 @@ class Order(Enum):
     BACKFILL = "backfill"
     """By priority, then age, then name; a pod that fits may pass one that does not."""
     STRICT = "strict"
-    """The same order, and no pod passes another."""
+    """By priority, then age, then name; no pod passes another."""
     FIFO = "fifo"
     """By age, then name, ignoring priority; no pod passes another."""
 
@@ -161,6 +162,7 @@ class QuotaObject:
     owner_uid: str = ""
     """Uid of the object that controls this one; empty if there is none."""
     labels: Mapping[str, str] = field(default_factory=no_labels)
+    """Empty for the kinds that hold pods back."""
     spec: object = None
     """Plain data, exactly as it is stored; only of cluster-wide quotas."""
     order_problem: str = ""

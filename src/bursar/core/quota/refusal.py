@@ -15,8 +15,6 @@ from typing import Final, Protocol
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.quota import QuotaKey
 
-GATES_NAMED: Final = 10
-"""How many scheduling gates of others are named; further ones are counted."""
 FOREIGN_POD: Final = "a pod of another namespace"
 """How a pod of another namespace is named to the owner of a pod that waits behind it."""
 
@@ -113,11 +111,10 @@ _WORDS = {
 }
 
 
-def behind_gates(others: Sequence[str]) -> Refusal:
-    """The refusal of a pod with these scheduling gates of others. A pod can have thousands."""
-    more = len(others) - GATES_NAMED
-    detail = ", ".join(others[:GATES_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return Refusal(reason=Reason.OTHER_GATES, detail=detail)
+def behind_gates(others: Sequence[str], left_out: int = 0) -> Refusal:
+    """The refusal of a pod with these scheduling gates of others, and so many more."""
+    more = f" and {left_out} more" if left_out else ""
+    return Refusal(reason=Reason.OTHER_GATES, detail=", ".join(others) + more)
 
 
 def refusals_of(shortages: Iterable[Shortage]) -> tuple[Refusal, ...]:

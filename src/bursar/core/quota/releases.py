@@ -8,7 +8,7 @@ from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.refusal import Refusal
 
 RETRY_SECONDS: Final = 30
-"""When a release is retried whose outcome the watch has still not shown."""
+"""A release is retried if the watch has not shown its outcome after this time."""
 UNANSWERED_SECONDS: Final = 1
 """Back-off after the first patch without a clear answer; it doubles up to `RETRY_SECONDS`."""
 BACKOFF_SECONDS: Final = 2
@@ -103,7 +103,7 @@ class PendingRelease:
         """Number of patches without a clear answer, one after the other."""
 
     def retry_after(self, outcome: ReleaseOutcome, now_s: int) -> int:
-        """Record an outcome that only the watch can confirm; when to send the patch again.
+        """Record an outcome that only the watch can confirm. Returns when to send the patch again.
 
         The watch shows a lifted gate soon. If etcd was restored to an older state, it never does.
         """

@@ -1,11 +1,8 @@
 """The fields of a pod that matter for its local ephemeral storage."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from bursar.core.model.quantity import ZERO, Quantity
-
-RESOURCE: Final = "ephemeral-storage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from bursar.core.model.cgroup.oom import is_critical
 from bursar.core.model.demand import CONTAINERS_ALONE, pod_limits, pod_requests
+from bursar.core.model.names import EPHEMERAL_STORAGE
 from bursar.core.model.pod import Pod
 from bursar.core.model.quantity import ZERO, Quantity
-from bursar.core.storage.pod import RESOURCE, EmptyDirVolume, StorageContainer, StoragePod
+from bursar.core.storage.pod import EmptyDirVolume, StorageContainer, StoragePod
 
 
 def storage_pod(pod: Pod, *, has_user_namespace: bool = False) -> StoragePod:
@@ -13,12 +14,12 @@ def storage_pod(pod: Pod, *, has_user_namespace: bool = False) -> StoragePod:
         name=pod.name,
         uid=pod.uid,
         request=_request(pod),
-        limit=pod_limits(pod).get(RESOURCE),
+        limit=pod_limits(pod).get(EPHEMERAL_STORAGE),
         containers=tuple(
             StorageContainer(
                 name=each.name,
-                request=each.resources.requests.get(RESOURCE, ZERO),
-                limit=_positive(each.resources.limits.get(RESOURCE)),
+                request=each.resources.requests.get(EPHEMERAL_STORAGE, ZERO),
+                limit=_positive(each.resources.limits.get(EPHEMERAL_STORAGE)),
             )
             for each in pod.containers
         ),
@@ -47,5 +48,5 @@ def _request(pod: Pod) -> Quantity:
     """
     if pod.resources is not None and (pod.resources.requests or pod.resources.limits):
         return ZERO
-    request = pod_requests(pod, CONTAINERS_ALONE).get(RESOURCE, ZERO)
-    return request if request.is_zero else request + pod.overhead.get(RESOURCE, ZERO)
+    request = pod_requests(pod, CONTAINERS_ALONE).get(EPHEMERAL_STORAGE, ZERO)
+    return request if request.is_zero else request + pod.overhead.get(EPHEMERAL_STORAGE, ZERO)

@@ -33,27 +33,27 @@ from bursar.app.cluster.time_limit import end
 from bursar.app.controller.controller import Controller, ControllerSettings
 from bursar.app.controller.sources import term_sources
 from bursar.app.counting.settings import CountingSettings
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.views.read_model import NO_BOOKS, BooksView, view_of
 from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
-from bursar.cli.up.start_line import say_lasting, say_start
+from bursar.cli.up.start_line import print_line, show_progress_line
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.core.quota.targeting import Targeting
 from bursar.entry.counting import open_counting
-from bursar.entry.up.watched_cluster import Shown
+from bursar.entry.up.watched_cluster import ShownCluster
 
 EXAMPLE: Final = "examples/cluster"
 
 OBJECTS_PER_REPORT: Final = 250
-"""A cluster with fewer objects is there at once."""
+"""Objects after which the progress of loading is shown again."""
 
 JsonObject = Mapping[str, Json]
 
-_OWN_NAMESPACE: Final[JsonObject] = {
+_OWN_NAMESPACE_MANIFEST: Final[JsonObject] = {
     "apiVersion": "v1",
     "kind": "Namespace",
-    "metadata": {"name": DEFAULT_NAMESPACE},
+    "metadata": {"name": OWN_NAMESPACE},
 }
 
 
@@ -64,15 +64,15 @@ async def embedded_cluster(
     state: Path | None = None,
     *,
     counting: CountingSettings,
-) -> AsyncIterator[Shown]:
-    """A cluster in this process, living until it is left.
+) -> AsyncIterator[ShownCluster]:
+    """Run a cluster in this process until the context ends.
 
-    It starts with what the state file holds and is kept there in the end. Without such a
-    file yet, or without a state at all, it starts with the manifests.
+    It starts with the objects of the state file, and is saved to it at the end. If the file does
+    not exist yet, or no state file is given, it starts with the manifests.
     """
     # The seed makes runs repeatable; nothing here is secret.
     source, luck = Random(seed), Random(seed)  # noqa: S311
-    targeting = Targeting(own_namespace=DEFAULT_NAMESPACE)
+    targeting = Targeting(own_namespace=OWN_NAMESPACE)
     keeper = QuotaAdmission(
         targeting,
         decode=lambda body: controller.decode_row(body),  # noqa: PLW0108 - there is none yet
@@ -85,7 +85,7 @@ async def embedded_cluster(
     )
     keeper.reader = cluster
     if _load_state(cluster, state):
-        # From where it began, the seed would give the names and uids that are there already.
+        # The bare seed would generate names and uids that saved objects have already.
         source.seed(f"{seed} {cluster.revision}")
         luck.seed(f"{seed} {cluster.revision}")
     else:
@@ -97,7 +97,7 @@ async def embedded_cluster(
         async with Simulation(cluster, SYSTEM_CLOCK):
             working = asyncio.create_task(controller.run())
             try:
-                yield Shown(cluster, lambda: _view(controller))
+                yield ShownCluster(cluster, lambda: _view(controller))
             finally:
                 await end(working)
     finally:
@@ -119,7 +119,7 @@ def _controller(
         cluster,
         SYSTEM_CLOCK,
         luck,
-        settings=ControllerSettings(namespace=DEFAULT_NAMESPACE, identity="bursar-up"),
+        settings=ControllerSettings(namespace=OWN_NAMESPACE, identity="bursar-up"),
         open_sources=lambda: term_sources(
             cluster, SYSTEM_CLOCK, luck, targeting, counting=open_counting(counting)
         ),
@@ -127,9 +127,9 @@ def _controller(
 
 
 async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
-    say_start("reading the manifests")
+    show_progress_line("reading the manifests")
     written = read_objects_as_written(files or [packaged(EXAMPLE)], sys.stdin.buffer)
-    await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE])
+    await load_manifests(cluster, [*crd_documents(), _OWN_NAMESPACE_MANIFEST])
     try:
         known, others = known_documents(cluster, _loaded(body for body, _ in written))
         _say_passed_over(others)
@@ -145,7 +145,7 @@ async def _load_files(cluster: MemoryCluster, files: Sequence[str]) -> None:
 
 def _report(done: int, of: int) -> None:
     if done and done % OBJECTS_PER_REPORT == 0:
-        say_start(f"loaded {done:,} of {of:,} objects")
+        show_progress_line(f"loaded {done:,} of {of:,} objects")
 
 
 def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
@@ -153,7 +153,7 @@ def _loaded(bodies: Iterable[JsonObject]) -> list[JsonObject]:
     for body in bodies:
         if is_for_no_cluster(body):
             what = printable(str(body.get("kind")))
-            say_lasting(f"left out: {what}, which is no object of a cluster")
+            print_line(f"left out: {what}, which is no object of a cluster")
         else:
             loaded.append(body)
     return loaded
@@ -166,17 +166,17 @@ def _say_passed_over(objects: Iterable[JsonObject]) -> None:
         for each in objects
     )
     for kind, count in sorted(counts.items()):
-        say_lasting(f"passed over {count} {kind}: the embedded cluster does not have this kind")
+        print_line(f"skipped {count} {kind}: the embedded cluster does not have this kind")
 
 
 def _say_refused(body: JsonObject, error: ForbiddenError) -> None:
     """Say that a quota or a LimitRange refused an object; the others are loaded."""
     kind = printable(str(body.get("kind")))
-    say_lasting(f"refused {kind}: {printable(error.message)}")
+    print_line(f"refused {kind}: {printable(error.message)}")
 
 
 def _load_state(cluster: MemoryCluster, state: Path | None) -> bool:
-    """Whether there was a cluster to go on with."""
+    """Load the saved cluster. Returns whether there was one."""
     if state is None:
         return False
     _require_place_for(state)
@@ -195,7 +195,7 @@ def _save_state(cluster: MemoryCluster, state: Path | None) -> None:
 
 
 def _require_place_for(state: Path) -> None:
-    """Say now, and not after an hour, that the state cannot be saved."""
+    """Raise `BadInputError` at the start, and not at the end, if the state cannot be saved."""
     folder = state.resolve().parent
     if not folder.is_dir():
         raise BadInputError(f"{state}: the folder does not exist")
@@ -204,7 +204,7 @@ def _require_place_for(state: Path) -> None:
 
 
 def _simulated(body: JsonObject) -> JsonObject:
-    """A node of the embedded cluster is a simulated one, whatever its manifest says."""
+    """The object; a Node is marked as simulated, whatever its manifest says."""
     metadata = body.get("metadata")
     if body.get("kind") != "Node" or not isinstance(metadata, Mapping):
         return body

@@ -21,18 +21,18 @@ from bursar.cli.errors.exit_codes import BadInputError
 from bursar.cli.output.formats import printable
 from bursar.cli.processes.options.process import ClusterChoice
 from bursar.cli.processes.up import UpSettings
-from bursar.cli.up.start_line import clear_start, say_start
+from bursar.cli.up.start_line import clear_progress_line, show_progress_line
 from bursar.entry.lifetime.log_output import warnings_as_text
 from bursar.entry.process import cluster_access
 from bursar.entry.up.embedded_cluster import embedded_cluster
-from bursar.entry.up.watched_cluster import Shown, WatchedCluster
+from bursar.entry.up.watched_cluster import ShownCluster, WatchedCluster
 
 if TYPE_CHECKING:
     from bursar.cli.up.stop import Stop
 
 REFRESH_SECONDS: Final = 0.25
 REST_FACTOR: Final = 4
-"""Between two looks at a cluster, rest at least this many times as long as a look takes."""
+"""Between two states, the cluster is left alone this many times as long as a state took."""
 SYNC_SECONDS_MAX: Final = 30
 REACH_SECONDS: Final = 2.0
 """How long the API server may take for its first answer."""
@@ -44,7 +44,7 @@ Show = Callable[[Overview], None]
 class _Run:
     """One run, until SIGTERM, SIGINT, `stop` or the end of the given time."""
 
-    opening: AbstractAsyncContextManager[Shown]
+    opening: AbstractAsyncContextManager[ShownCluster]
     story: Story
     seconds: float | None
     show: Show
@@ -85,20 +85,22 @@ class _Run:
             return await self._follow_shown()
         finally:
             if not self.began:
-                clear_start()
+                clear_progress_line()
 
     async def _follow_shown(self) -> Overview:
-        """Show the cluster again and again; the last look is the answer."""
+        """Show the cluster again and again; return its last state."""
         async with self.opening as shown:
-            say_start("waiting for the controller" if shown.view else "reading the cluster")
+            show_progress_line(
+                "waiting for the controller" if shown.view else "reading the cluster"
+            )
             watched = WatchedCluster(shown, self.story)
             async with watched.running():
                 await self._wait_for(watched)
-                clear_start()
+                clear_progress_line()
                 last: Overview | None = None
                 while not self.ended.is_set():
                     began = SYSTEM_CLOCK.monotonic()
-                    seen = watched.look()
+                    seen = watched.overview()
                     if seen != last:
                         last = seen
                         self.show(seen)
@@ -106,10 +108,10 @@ class _Run:
                     with suppress(TimeoutError):
                         rest = max(REFRESH_SECONDS, took * REST_FACTOR)
                         await asyncio.wait_for(self.ended.wait(), rest)
-                return watched.look()
+                return watched.overview()
 
     async def _wait_for(self, watched: WatchedCluster) -> None:
-        # The embedded cluster is always there; with very many pods it takes a while.
+        # The embedded cluster always answers, but takes long to list very many pods.
         most = SYNC_SECONDS_MAX if self.can_be_late else None
         try:
             async with asyncio.timeout(most):
@@ -142,7 +144,7 @@ def run_up(settings: UpSettings, show: Show, stop: "Stop | None" = None) -> Over
         stop=stop,
         can_be_late=choice.is_named,
     )
-    # Lines on standard error would spoil a screen; there, they are events.
+    # Lines on standard error would damage the screen, so the terminal application shows events.
     with warnings_as_text(None if stop is None else _StoryStream(story)):
         return asyncio.run(run())
 
@@ -180,12 +182,12 @@ class _StoryStream(io.StringIO):
 
 
 @asynccontextmanager
-async def _real_cluster(choice: ClusterChoice) -> AsyncIterator[Shown]:
+async def _real_cluster(choice: ClusterChoice) -> AsyncIterator[ShownCluster]:
     """The cluster of a kubeconfig, to be looked at. Raises `BadInputError`."""
     access = cluster_access(choice)
     await _require_answer(access)
     async with KubeClient(access, clock=SYSTEM_CLOCK, rng=SystemRandom()) as client:
-        yield Shown(client)
+        yield ShownCluster(client)
 
 
 async def _require_answer(access: ClusterAccess) -> None:

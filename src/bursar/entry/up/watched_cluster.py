@@ -9,14 +9,13 @@ from random import SystemRandom
 import msgspec
 
 from bursar.adapters.clock import SYSTEM_CLOCK
-from bursar.app.cluster.events.document import EVENTS
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.kinds import LIMIT_RANGES
-from bursar.app.cluster.observe import Cluster, RunningInformer, observe
+from bursar.app.cluster.kinds import EVENTS, LIMIT_RANGES
+from bursar.app.cluster.observe import RunningInformer, Watched, observe
 from bursar.app.cluster.observe_kinds import observe_namespaces, observe_nodes, observe_pods
 from bursar.app.cluster.ports import ClusterError, ForbiddenError, NotFoundError
-from bursar.app.names import DEFAULT_NAMESPACE
+from bursar.app.names import OWN_NAMESPACE
 from bursar.app.quota.kinds import QUOTAS
 from bursar.app.quota.views.inventory import inventory_of
 from bursar.app.quota.views.read_model import (
@@ -41,18 +40,18 @@ View = Callable[[], BooksView]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A cluster to look at."""
+class ShownCluster:
+    """A cluster that `bursar up` shows."""
 
-    cluster: Cluster
+    cluster: Watched
     view: View | None = None
-    """The books that are kept of it in this process; None if they are kept elsewhere."""
+    """Returns the books of a controller in this process; None if there is no such controller."""
 
 
 class WatchedCluster:
     """The informers of a cluster. Nodes and pods are needed; the rest is shown as far as it can."""
 
-    def __init__(self, shown: Shown, story: Story) -> None:
+    def __init__(self, shown: ShownCluster, story: Story) -> None:
         cluster, random = shown.cluster, SystemRandom()
         self._cluster = cluster
         self._view = shown.view
@@ -121,8 +120,8 @@ class WatchedCluster:
     async def wait_synced(self) -> None:
         await asyncio.gather(*(each.wait_synced() for each in self._needed))
 
-    def look(self) -> Overview:
-        """The state as of now."""
+    def overview(self) -> Overview:
+        """The overview of the cluster as of now."""
         pods = [each.item for each in self._pods.snapshot().objects()]
         quotas = [each.item for informer in self._quotas for each in informer.snapshot().objects()]
         self._story.see(pods, SYSTEM_CLOCK.now())
@@ -144,7 +143,7 @@ class WatchedCluster:
             pods, [each.item for each in self._namespaces.snapshot().objects()], quotas
         )
         now_s = int(SYSTEM_CLOCK.now().timestamp())
-        queue = queue_report(inventory, Targeting(own_namespace=DEFAULT_NAMESPACE), now_s)
+        queue = queue_report(inventory, Targeting(own_namespace=OWN_NAMESPACE), now_s)
         return BooksView(
             reasons={
                 PodKey(each.row.namespace, each.row.name): wait_text(each.refusals)
@@ -155,7 +154,7 @@ class WatchedCluster:
         )
 
 
-def _observe_quotas(cluster: Cluster, kind: QuotaKind) -> Informer[Sighting[QuotaObject]]:
+def _observe_quotas(cluster: Watched, kind: QuotaKind) -> Informer[Sighting[QuotaObject]]:
     return observe(
         cluster,
         SYSTEM_CLOCK,

@@ -1,9 +1,9 @@
 """Pods with the fields that matter for devices, from the API server or from kubelet's `/pods`.
 
-These structs are a measured subset of those in `wire/pod`: the agent runs on every node and reads
-all pods of its node every second. For a pod of 2 KB this module takes 71 µs and keeps 655 bytes;
-`wire/pod` takes 297 µs and keeps 4,973 bytes. Pods whose bytes did not change since the last list
-are not decoded again.
+These structs have fewer fields than those in `wire/model/pod`, because the agent runs on every
+node and reads all pods of its node every second. For a pod of 2 KB this module takes 71 µs and
+keeps 655 bytes; `wire/model/pod` takes 297 µs and keeps 4,973 bytes. Pods whose bytes did not
+change since the last list are not decoded again.
 """
 
 from collections.abc import Callable, Iterable, Iterator

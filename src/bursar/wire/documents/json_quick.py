@@ -80,8 +80,8 @@ def _require_moderate(text: Text) -> None:
 def _has_long_run(piece: str) -> bool:
     """Whether a piece may have a value or a gap that is too long.
 
-    Such a one has two whole steps without a quotation mark in it, unless it is a text with escaped
-    ones; the limit of the source bounds such a text.
+    A value or gap that is too long contains a whole step without a quotation mark. Only in a text
+    with escaped quotation marks there may be no such step; the limit of the source bounds it.
     """
     step = SCALAR_LENGTH_MAX // 2
     return any(

@@ -33,9 +33,9 @@ _MEANINGS: Final[dict[str, Value]] = {"true": True, "false": False, "null": None
 
 
 class JsonSyntaxError(DocumentError):
-    """A text that is not JSON, and where the document began that is not; it may be YAML.
+    """A document that is not JSON; it may be YAML. `document_offset` is where it begins.
 
-    If it has a key in double quotes before the fault, its author thought it was JSON.
+    `has_key`: there is a key in double quotes before the error, so its author meant JSON.
     """
 
     def __init__(self, error: DocumentError, document_offset: int, *, has_key: bool) -> None:

@@ -1,9 +1,8 @@
 """The text of a manifest source: decoded piece by piece, bounded, and kept to be read again.
 
-A source may be a pipe, so nothing can be asked of it twice; yet the line of a
-bad field is looked for only once it is known to be bad. The pieces read so far
-are therefore kept, and nothing is read before a reader needs it: an input that
-is refused early costs neither time nor memory for the rest of it.
+A source may be a pipe, which can be read only once. But the line of a bad field is looked for only
+after the field was found to be bad. So the pieces read so far are kept. Nothing is read before a
+reader needs it: if an input is refused early, the rest of it costs neither time nor memory.
 """
 
 import re

@@ -54,14 +54,14 @@ class Tree:
     starts: dict[int, Place] | None
     """Where the root and the items of Lists begin; None if that was not kept."""
     target_place: Place
-    """Of the field looked for, or of the last step towards it that the text has."""
+    """Place of the target field, or of the last step towards it that exists."""
 
     def start_of(self, value: Value) -> Place:
         """Where an object of this document begins: the root, or one of a List's items."""
         return (self.starts or {}).get(id(value), self.place)
 
     def with_starts_of(self, other: "Tree") -> "Tree":
-        """This tree with the places of an equal one, in which they were kept."""
+        """This tree with the places of `other`, an equal tree in which they were kept."""
         starts: dict[int, Place] = {}
         pairs = [(self.root, other.root)]
         while pairs:
@@ -106,7 +106,7 @@ def _leads(form: str, path: str) -> bool:
 
 
 class Builder(Generic[At]):
-    """One document after the other under construction, as a scanner tells it what it meets.
+    """Builds one document after another from the values and branches that a scanner finds.
 
     The caller of `key` must check `expects_key` first, and `close` each branch it opens.
     The places of all values would need more memory than the values, so only that of

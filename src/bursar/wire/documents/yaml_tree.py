@@ -41,7 +41,7 @@ _FORBIDDEN: Final = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
 EventLoader: TypeAlias = "type[yaml.CSafeLoader | yaml.SafeLoader]"
 LOADER: Final[EventLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml; where PyYAML was built without it, its Python twin, which is some 20 times slower."""
+"""PyYAML's loader on libyaml, or the one in Python, some 20 times slower, if libyaml is absent."""
 
 
 class Mark(Protocol):

@@ -4,6 +4,7 @@ import msgspec
 
 from bursar.core.model import node as core
 from bursar.wire.model.node_address import AddressedStatus
+from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import RawResourceList, decode_resources, decode_texts, decode_time
 from bursar.wire.structs.metadata import Condition, ObjectMeta
 from bursar.wire.structs.struct import Struct
@@ -52,6 +53,11 @@ class Node(Struct):
     metadata: ObjectMeta | None = None
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
+
+
+def decode_node(body: bytes) -> core.Node:
+    """Decode a node. Raises `ValueError`."""
+    return to_core(decode_body(body, Node))
 
 
 def to_core(node: Node) -> core.Node:

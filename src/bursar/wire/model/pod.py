@@ -15,6 +15,7 @@ from bursar.wire.model.scheduling import (
     pod_terms,
     spread_constraints,
 )
+from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
     RawResourceList,
     RawTexts,
@@ -59,7 +60,7 @@ class EmptyDirSource(Struct):
 
 
 class VolumeSource(Struct):
-    """A source of which only the presence matters: where the volume is decides about nodes."""
+    """A volume source that may tie the pod to some nodes. Only its presence matters."""
 
 
 class Volume(Struct):
@@ -167,6 +168,11 @@ class Pod(Struct):
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None
     status: PodStatus | None = None
+
+
+def decode_pod(body: bytes) -> core.Pod:
+    """Decode a pod with every field of the model. Raises `ValueError`."""
+    return to_core(decode_body(body, Pod))
 
 
 def to_core(pod: Pod) -> core.Pod:

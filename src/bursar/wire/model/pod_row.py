@@ -25,6 +25,7 @@ from bursar.core.model.pod_row import (
     Deletion,
     DeriveFacts,
     Extras,
+    Gates,
     PodDemand,
     PodProfile,
     PodRow,
@@ -36,8 +37,8 @@ from bursar.core.sharing import Generations, Living
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.scheduling import PodAffinity
 from bursar.wire.model.wide_demand import demand_of
-from bursar.wire.structs.fields import FieldError, RawResourceList, RawTexts
-from bursar.wire.structs.interning import Interner, text_bytes, texts_bytes
+from bursar.wire.structs.fields import FieldError, RawResourceList
+from bursar.wire.structs.interning import Interner, text_bytes
 from bursar.wire.structs.metadata import Condition, Named
 from bursar.wire.structs.struct import Struct
 
@@ -49,7 +50,6 @@ except ImportError:
 
 TEXTS_MAX: Final = 16_384
 TEXTS_BYTES_MAX: Final = 2 << 20
-LABELS_BYTES_MAX: Final = 4 << 20
 DEMANDS_MAX: Final = 512
 DEMANDS_BYTES_MAX: Final = 1 << 20
 """Bounds of each of the two generations of a cache. Tenants control what is cached."""
@@ -63,7 +63,6 @@ class _RowMeta(Struct):
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
-    labels: RawTexts | None = None
     creation_timestamp: _Time | None = None
     deletion_timestamp: _Time | None = None
     deletion_grace_period_seconds: int | None = None
@@ -80,7 +79,9 @@ class _RowAffinity(Struct):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class _RowSpec(Struct):
+class RowSpec(Struct):
+    """The spec of a pod. What only decides its demand is not decoded."""
+
     containers: list[_RowContainer] | None = None
     init_containers: list[_RowContainer] | None = None
     resources: msgspec.Raw = _ABSENT
@@ -89,7 +90,7 @@ class _RowSpec(Struct):
     priority: int | None = None
     priority_class_name: str | None = None
     runtime_class_name: str | None = None
-    scheduling_gates: list[Named] | None = None
+    scheduling_gates: msgspec.Raw = _ABSENT
     active_deadline_seconds: int | None = None
     affinity: _RowAffinity | None = None
 
@@ -105,7 +106,9 @@ class _RowCondition(Struct):
     reason: str | None = None
 
 
-class _RowStatus(Struct):
+class RowStatus(Struct):
+    """The status of a pod. What only decides its demand is not decoded."""
+
     phase: str | None = None
     qos_class: str | None = None
     conditions: list[_RowCondition] | None = None
@@ -117,16 +120,17 @@ class _RowStatus(Struct):
 
 class _RowPod(Struct):
     metadata: _RowMeta | None = None
-    spec: _RowSpec | None = None
-    status: _RowStatus | None = None
+    spec: RowSpec | None = None
+    status: RowStatus | None = None
 
 
 _NO_META: Final = _RowMeta()
-_NO_SPEC: Final = _RowSpec()
-_NO_STATUS: Final = _RowStatus()
+_NO_SPEC: Final = RowSpec()
+_NO_STATUS: Final = RowStatus()
 _PODS: Final = msgspec.json.Decoder(_RowPod)
 _REQUIREMENTS: Final = msgspec.json.Decoder(wire_pod.ResourceRequirements | None)
 _TEXT: Final = msgspec.json.Decoder(str | None)
+_GATES: Final = msgspec.json.Decoder(list[Named] | None)
 _AMOUNTS: Final = msgspec.json.Decoder(RawResourceList | None)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -135,10 +139,9 @@ class PodRowDecoder:
     """Decodes pods to rows. It caches what pods have in common, so use one decoder for all pods."""
 
     def __init__(self, derive_facts: DeriveFacts | None = None) -> None:
-        """`derive_facts` is the counter's, if that needs more of a pod than a row holds."""
+        """`derive_facts` derives what the counter needs of a pod beyond a row; None: nothing."""
         self._derive_facts = derive_facts
         self._texts: Interner[str] = Interner(TEXTS_MAX, text_bytes, TEXTS_BYTES_MAX)
-        self._labels: Interner[tuple[str, ...]] = Interner(TEXTS_MAX, texts_bytes, LABELS_BYTES_MAX)
         self._demands: Generations[bytes, PodDemand] = Generations(
             DEMANDS_MAX, lambda demand: demand.weight, DEMANDS_BYTES_MAX
         )
@@ -161,7 +164,6 @@ class PodRowDecoder:
         return PodRow(
             meta.name,
             stamp.packed(),
-            self._shared_labels(meta.labels, meta.name),
             text(spec.node_name or ""),
             text(status.phase or ""),
             self._extras(body, due, meta.deletion_grace_period_seconds),
@@ -174,63 +176,50 @@ class PodRowDecoder:
         deletion = None if due is None else Deletion(epoch_s(due), grace_s)
         return None if deletion is None and facts is None else Extras(deletion, facts)
 
-    def _shared_labels(self, labels: dict[str, str | None] | None, name: str) -> tuple[str, ...]:
-        if not labels:
-            return ()
-        text = self._texts.shared
-        texts: list[str] = []
-        if name in labels.values():
-            # A StatefulSet labels each pod with its own name, so its pods share no set of labels.
-            # They share keys and most values, and the name is stored only once.
-            for key, value in labels.items():
-                texts += (text(key), name if value == name else text(value or ""))
-            return tuple(texts)
-        for key, value in labels.items():
-            texts += (text(key), value or "")
-        return self._labels.shared_if_repeated(tuple(texts))
-
-    def _profile(self, namespace: str, spec: _RowSpec, status: _RowStatus) -> PodProfile:
+    def _profile(self, namespace: str, spec: RowSpec, status: RowStatus) -> PodProfile:
         crosses = spec.affinity is not None and wire_pod.crosses_namespaces(
             spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
         )
-        gates = tuple([gate.name or "" for gate in spec.scheduling_gates or ()])
         shape = (
             namespace,
             spec.priority,
             spec.priority_class_name or "",
             spec.runtime_class_name or "",
-            gates,
             spec.active_deadline_seconds,
             crosses,
             status.qos_class,
         )
-        # Collisions of this digest cannot be constructed, and among 10**9 profiles one occurs with
-        # a probability of 10**-30.
-        digest = blake2b(_decisive_bytes(spec, status), digest_size=20)
+        digest = decisive_digest(spec, status)
         of_demand = digest.digest()
         digest.update(_ENCODER.encode(shape))
+        digest.update(spec.scheduling_gates)
         of_profile = digest.digest()
         profile = self._profiles.find(of_profile)
         if profile is None:
             text = self._texts.shared
+            gates = Gates.of(
+                [gate.name or "" for gate in _GATES.decode(spec.scheduling_gates) or ()]
+            )
             profile = PodProfile(
                 namespace=text(namespace),
                 priority=spec.priority,
                 priority_class=text(spec.priority_class_name or ""),
                 runtime_class=text(spec.runtime_class_name or ""),
-                gates=tuple([text(gate) for gate in gates]),
+                gates=tuple([text(gate) for gate in gates.kept]),
                 deadline_s=spec.active_deadline_seconds,
                 crosses_namespaces=crosses,
                 reported_qos=stored_qos(status.qos_class or ""),
                 demand=self._demand(of_demand, spec, status),
+                gates_left_out=gates.left_out,
+                gate_index=gates.place,
             )
             self._profiles.keep(of_profile, profile)
         return profile
 
-    def _demand(self, digest: bytes, spec: _RowSpec, status: _RowStatus) -> PodDemand:
+    def _demand(self, digest: bytes, spec: RowSpec, status: RowStatus) -> PodDemand:
         demand = self._demands.find(digest)
         if demand is None:
-            demand = demand_of(_counted_part(spec, status))
+            demand = demand_of(counted_part(spec, status))
             self._demands.keep(digest, demand)
         return demand
 
@@ -238,8 +227,17 @@ class PodRowDecoder:
 # ------------------------------------------------------------------ what decides a demand
 
 
-def _decisive_bytes(spec: _RowSpec, status: _RowStatus) -> bytes:
-    """The bytes that decide the demand: everything that `_counted_part` reads.
+def decisive_digest(spec: RowSpec, status: RowStatus) -> blake2b:
+    """A digest of all that decides the demand of a pod, to be updated with more.
+
+    Its collisions cannot be constructed, and among 10**9 pods one occurs with a probability of
+    10**-30.
+    """
+    return blake2b(_decisive_bytes(spec, status), digest_size=20)
+
+
+def _decisive_bytes(spec: RowSpec, status: RowStatus) -> bytes:
+    """The bytes that decide the demand: everything that `counted_part` reads.
 
     The counts separate the sections. The status of containers is left out if it repeats the spec,
     as for nearly all pods, because it then has no effect. Names of containers only assign a status
@@ -281,7 +279,7 @@ def _is_settled(containers: list[_RowContainer], statuses: list[_RowContainerSta
     return True
 
 
-def _resize_reason(status: _RowStatus) -> str | None:
+def _resize_reason(status: RowStatus) -> str | None:
     """The reason of the first resize condition, as in `demand.is_resize_infeasible`."""
     for condition in status.conditions or ():
         if condition.type == CONDITION_RESIZE_PENDING:
@@ -289,7 +287,7 @@ def _resize_reason(status: _RowStatus) -> str | None:
     return None
 
 
-def _counted_part(spec: _RowSpec, status: _RowStatus) -> wire_pod.Pod:
+def counted_part(spec: RowSpec, status: RowStatus) -> wire_pod.Pod:
     """The pod with the fields that its demand depends on. Raises `FieldError`."""
     reason = _resize_reason(status)
     condition = Condition(type=CONDITION_RESIZE_PENDING, reason=reason)

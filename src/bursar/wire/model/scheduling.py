@@ -94,7 +94,7 @@ def host_ports(containers: Iterable[HasPorts], *, host_network: bool) -> tuple[c
 def pod_terms(
     affinity: PodAffinity | None, labels: Mapping[str, str], field: str
 ) -> tuple[core.PodTerm, ...]:
-    """The required terms. A term that names no namespaces is about that of the pod."""
+    """The required terms. A term that names no namespaces is about the pod's own namespace."""
     required = [] if affinity is None else affinity.required or []
     return tuple(
         core.PodTerm(

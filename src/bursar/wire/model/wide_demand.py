@@ -1,4 +1,4 @@
-"""The demand of pods with very many resource names.
+"""The demand of pods with very many or very long resource names.
 
 Such pods are made by nothing but tests and attacks. To count all of the fifteen thousand names that
 fit into a pod takes hundreds of milliseconds and megabytes. So few names are counted at once, and
@@ -13,7 +13,7 @@ from zlib import compress, decompress
 
 import msgspec
 
-from bursar.core.model.pod_row import ALWAYS_COUNTED, NAMES_MAX, PodDemand
+from bursar.core.model.pod_row import ALWAYS_COUNTED, NAMES_LENGTH_MAX, NAMES_MAX, PodDemand
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod
 from bursar.wire.structs.fields import FieldError, RawResourceList, decode_quantity, quoted
@@ -28,24 +28,26 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def demand_of(pod: wire_pod.Pod) -> PodDemand:
-    """The demand of a pod, which is not to be used again. Raises `FieldError`.
+    """Compute the demand of a pod. Raises `FieldError`.
 
-    The pod needs to have no other fields than those that decide its demand.
+    The pod needs only the fields that decide its demand. This function may remove amounts from it,
+    so the caller must not use it again.
     """
     if not is_wide(pod):
         return _demand_in(pod)
     _require_amounts(pod)
+    _drop_repeated_limits(pod)
     packed = compress(_ENCODER.encode(pod), LEVEL)
     demand = _demand_in(restricted(pod, ALWAYS_COUNTED))
     return replace(demand, rest=WideDemand(packed))
 
 
 def is_wide(pod: wire_pod.Pod) -> bool:
-    """Whether the pod has more than `NAMES_MAX` resource names."""
+    """Whether the pod has more than `NAMES_MAX` resource names, or very long ones."""
     names: set[str] = set()
     for amounts in amounts_of(pod):
         names.update(amounts)
-    return len(names) > NAMES_MAX
+    return len(names) > NAMES_MAX or sum(map(len, names)) > NAMES_LENGTH_MAX
 
 
 def _require_amounts(pod: wire_pod.Pod) -> None:
@@ -58,6 +60,23 @@ def _require_amounts(pod: wire_pod.Pod) -> None:
                     raise FieldError(f"resources[{name}]", f"{quoted(str(amount))} is negative")
 
 
+def _drop_repeated_limits(pod: wire_pod.Pod) -> None:
+    """Remove limits that no quota counts, of names that the container requests as well.
+
+    The API server accepts extended resources in both lists only, so this halves what is kept.
+    """
+    spec = pod.spec or wire_pod.PodSpec()
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        resources = container.resources
+        if resources is not None and resources.limits:
+            requests = resources.requests or {}
+            resources.limits = {
+                name: amount
+                for name, amount in resources.limits.items()
+                if name in ALWAYS_COUNTED or name not in requests
+            }
+
+
 def _demand_in(pod: wire_pod.Pod) -> PodDemand:
     core_pod = wire_pod.to_core(pod)
     require_amounts_of_pod(core_pod)
@@ -66,7 +85,7 @@ def _demand_in(pod: wire_pod.Pod) -> PodDemand:
 
 @dataclass(frozen=True, slots=True)
 class WideDemand:
-    """Counts a pod with more than `NAMES_MAX` resource names, in the names that are asked for."""
+    """Counts a pod with very many resource names, in the names that are asked for."""
 
     packed: bytes
     """The pod with the fields that decide its demand, as compressed JSON."""

@@ -1,8 +1,10 @@
 """What a quota must know of a peer pod, read from the pod's JSON."""
 
-from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache, reduce
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import reduce
 from typing import Final
+
+import msgspec
 
 from bursar.core.counting.peer_pods import (
     TYPE_LENGTH_MAX,
@@ -13,7 +15,6 @@ from bursar.core.counting.peer_pods import (
 from bursar.core.model.demand import DemandOptions, pod_limits, pod_requests
 from bursar.core.model.pod import Pod
 from bursar.core.model.pod_row import TOO_MANY_NAMES
-from bursar.core.model.quantity import Format
 from bursar.core.model.resources import NOTHING, ResourceList, maximum
 from bursar.core.peerpods.instances import MachineSize
 from bursar.core.peerpods.machine_size import machine_size
@@ -24,17 +25,22 @@ from bursar.core.peerpods.names import (
     RECORD_ANNOTATION,
     VCPUS_ANNOTATION,
 )
+from bursar.core.sharing import Generations
 from bursar.wire.model import pod as wire_pod
 from bursar.wire.model.amounts import require_amounts_of_pod
+from bursar.wire.model.pod_row import RowSpec, RowStatus, counted_part, decisive_digest
 from bursar.wire.model.wide_demand import is_wide
 from bursar.wire.structs.body import decode_body
-from bursar.wire.structs.fields import printable
+from bursar.wire.structs.fields import RawTexts, printable
+from bursar.wire.structs.metadata import ObjectMeta
+from bursar.wire.structs.struct import Struct
 
-FACTS_MAX: Final = 4096
-"""Facts of different content that pods share. Pods of one workload have the same."""
-SHARED_AMOUNTS_MAX: Final = 16
-"""Most amounts in facts that are shared. Shared facts stay in memory after their pods, and a
-tenant can invent names of resources, of 317 characters each. A usual pod has ten amounts."""
+FACTS_MAX: Final = 2048
+FACTS_BYTES_MAX: Final = 1 << 20
+"""Bounds of each of the two generations of facts that are remembered. Pods of one workload have the
+same, and so has a pod after each of its updates."""
+AMOUNT_BYTES: Final = 400
+"""About the bytes of one amount with its name, which a tenant can make long."""
 
 RECORD_LENGTH_MAX: Final = 1 << 14
 """Longest record that is read; enough for a hundred containers. A tenant causes this work with
@@ -45,29 +51,77 @@ _TOO_LONG: Final = (
     f"annotation {RECORD_ANNOTATION} is longer than {RECORD_LENGTH_MAX} characters: split the pod, "
     "or give its containers fewer resource names"
 )
+_ANNOTATIONS: Final = (
+    RECORD_ANNOTATION,
+    MACHINE_TYPE_ANNOTATION,
+    VCPUS_ANNOTATION,
+    MEMORY_ANNOTATION,
+    GPUS_ANNOTATION,
+)
+_ENCODER: Final = msgspec.json.Encoder()
 _WITHOUT_OVERHEAD: Final = DemandOptions(use_status=True, exclude_overhead=True)
 """Count as quotas do, without the overhead: it is charged on top of the VM."""
+
+
+class _Meta(Struct):
+    annotations: RawTexts | None = None
+
+
+class _Pod(Struct):
+    metadata: _Meta | None = None
+    spec: RowSpec | None = None
+    status: RowStatus | None = None
 
 
 def peer_pod_facts(
     body: bytes, runtime_classes: Collection[str]
 ) -> PeerPodFacts | UnreadablePeerPod | None:
-    """None for a pod of another runtime class."""
+    """The facts of a peer pod; None for a pod of another runtime class."""
     try:
-        raw = decode_body(body, wire_pod.Pod)
+        pod = decode_body(body, _Pod)
+    except ValueError as error:
+        return UnreadablePeerPod(printable(str(error), PROBLEM_LENGTH_MAX))
+    spec, status = pod.spec or RowSpec(), pod.status or RowStatus()
+    if spec.runtime_class_name not in runtime_classes:
+        return None
+    held = (pod.metadata and pod.metadata.annotations) or {}
+    annotations: RawTexts = {key: held[key] for key in _ANNOTATIONS if key in held}
+    if len(annotations.get(RECORD_ANNOTATION) or "") > RECORD_LENGTH_MAX:
+        return UnreadablePeerPod(_TOO_LONG)
+    digest = decisive_digest(spec, status)
+    if RECORD_ANNOTATION in annotations:
+        for part in _parts_beside_a_record(spec, status):
+            digest.update(part)
+    digest.update(_ENCODER.encode(annotations))
+    key = digest.digest()
+    known = _KNOWN.find(key)
+    if known is None:
+        known = _read(spec, status, annotations)
+        _KNOWN.keep(key, known)
+    return known
+
+
+def _parts_beside_a_record(spec: RowSpec, status: RowStatus) -> Iterator[msgspec.Raw]:
+    """What decides in addition: the record names containers, and their status is not in it."""
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        yield container.name
+    for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ())):
+        yield from (each.name, each.resources, each.allocated_resources)
+
+
+def _read(
+    spec: RowSpec, status: RowStatus, annotations: RawTexts
+) -> PeerPodFacts | UnreadablePeerPod:
+    try:
+        raw = counted_part(spec, status)
         if is_wide(raw):
             return UnreadablePeerPod(TOO_MANY_NAMES)
+        raw.metadata = ObjectMeta(annotations=annotations)
         pod = wire_pod.to_core(raw)
         require_amounts_of_pod(pod)
     except ValueError as error:
         return UnreadablePeerPod(printable(str(error), PROBLEM_LENGTH_MAX))
-    if pod.runtime_class not in runtime_classes:
-        return None
-    if len(pod.annotations.get(RECORD_ANNOTATION, "")) > RECORD_LENGTH_MAX:
-        return UnreadablePeerPod(_TOO_LONG)
-    facts = _facts(pod)
-    formats = _formats(facts)
-    return _shared(facts, formats) if len(formats) <= SHARED_AMOUNTS_MAX else facts
+    return _facts(pod)
 
 
 def _facts(pod: Pod) -> PeerPodFacts:
@@ -114,12 +168,15 @@ def _size(annotations: Mapping[str, str]) -> MachineSize:
     )
 
 
-def _formats(facts: PeerPodFacts) -> tuple[Format, ...]:
-    lists = (facts.requests, facts.limits, facts.overhead)
-    return tuple(amount.format for amounts in lists for _, amount in amounts)
+def _weigh(found: PeerPodFacts | UnreadablePeerPod) -> int:
+    if isinstance(found, UnreadablePeerPod):
+        return 2 * PROBLEM_LENGTH_MAX
+    lists = (found.requests, found.limits, found.overhead)
+    return AMOUNT_BYTES * (1 + sum(map(len, lists))) + sum(
+        len(name) for amounts in lists for name, _ in amounts
+    )
 
 
-@lru_cache(maxsize=FACTS_MAX)
-def _shared(facts: PeerPodFacts, formats: tuple[Format, ...]) -> PeerPodFacts:  # noqa: ARG001
-    """One object for equal facts. Equal amounts may have different formats, which are shown."""
-    return facts
+_KNOWN: Final[Generations[bytes, PeerPodFacts | UnreadablePeerPod]] = Generations(
+    FACTS_MAX, _weigh, FACTS_BYTES_MAX
+)

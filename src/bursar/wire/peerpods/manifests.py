@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 from typing import Final
 
+from bursar.core.model.namespace import DEFAULT_NAMESPACE
 from bursar.core.peerpods.decision import Decision
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.documents.tree import Value
 from bursar.wire.peerpods.json_patch import PatchStep, patch_between
 from bursar.wire.peerpods.pod import object_in
 from bursar.wire.peerpods.rewrite import rewrite
-
-DEFAULT_NAMESPACE: Final = "default"
-"""Where kubectl creates an object whose manifest names no namespace."""
 
 _IN_SPEC: Final = ("spec", "template")
 _TEMPLATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {

@@ -1,8 +1,8 @@
 """What the rewrite reads of a pod's document: class, annotations, resources and their uses.
 
-`wire/pod` reads whole pods into structs. Here the document must stay as it is, because the
-rewrite changes it in place of the resources only, and reading must be quick: the API server
-waits for it.
+`wire/model/pod` reads whole pods into structs. Here the document is kept as it is, because the
+rewrite changes only the resources and annotations in it. Reading must be quick: the API server
+waits for the webhook.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Which pods may be peer pods, by the pod's JSON.
 
 The controller calls this for every event of every pod, so pods without a runtime class are not
-decoded. What reads the others is imported with the first of them: few commands meet one.
+decoded. The code for pods with a runtime class is imported with the first such pod: few commands
+read one.
 """
 
 from collections.abc import Collection

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from bursar.core.model.defaulting import with_defaults
+from bursar.core.model.names import bytes_of
 from bursar.core.model.pod import Container, Pod
 from bursar.core.peerpods.annotations import Rewrite
 from bursar.core.peerpods.decision import (
@@ -85,9 +86,7 @@ def _annotations(decision: Rewrite) -> Mapping[str, str]:
 
 
 def _room_problem(annotations: Mapping[str, str]) -> str:
-    total = sum(
-        len(text.encode(errors="surrogatepass")) for pair in annotations.items() for text in pair
-    )
+    total = sum(bytes_of(text) for pair in annotations.items() for text in pair)
     if total <= ANNOTATIONS_BYTES_MAX:
         return ""
     return f"{NO_ROOM}with it they have {total} bytes; Kubernetes allows {ANNOTATIONS_BYTES_MAX}"

@@ -26,16 +26,16 @@ class _Webhook(Struct):
 class _Configuration(Struct):
     metadata: ObjectMeta | None = None
     spec: _BindingSpec | None = None
-    """Of the binding of a policy."""
+    """The spec, if this is the binding of a policy."""
     webhooks: list[_Webhook] | None = None
-    """Of a webhook configuration."""
+    """The webhooks, if this is a webhook configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatingSelectors:
     uid: str
     selectors: tuple[LabelSelector, ...]
-    """Of each webhook, or of the binding. They may be invalid. An empty one selects everything."""
+    """The selector of each webhook, or of the binding. It may be invalid; empty selects all."""
 
 
 def decode_gating(body: bytes, webhooks: Collection[str]) -> GatingSelectors:

@@ -33,6 +33,7 @@ from bursar.core.quota.quota import (
     ReportedCondition,
 )
 from bursar.core.quota.scopes import EXISTS, ScopeRule
+from bursar.core.sharing import no_labels
 from bursar.wire.documents.tree import Value
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.fields import (
@@ -345,7 +346,8 @@ def assembled(
         created_at=_created_at(meta),
         is_deleting=bool(meta.deletion_timestamp),
         owner_uid=_owner_uid(meta),
-        labels=decode_texts(meta.labels),
+        # Only those of managed quotas are looked at.
+        labels=no_labels() if quota.key.kind.holds_pods else decode_texts(meta.labels),
         spec=spec,
         order_problem=order_problem,
         reported_hard=report.total.hard,

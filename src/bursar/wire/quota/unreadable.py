@@ -7,11 +7,14 @@ of them back.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import msgspec
 
+from bursar.core.model.resources import nothing
 from bursar.core.model.selectors.selector import readable_part
+from bursar.core.quota.coverage import OWN_LIMITS_MAX, TOO_MANY_LIMITS, own_limits_of
 from bursar.core.quota.quota import NamespaceSelector, Quota, QuotaKey, QuotaKind, QuotaObject
 from bursar.core.quota.scopes import ScopeRule
 from bursar.wire.documents.tree import Value
@@ -33,6 +36,8 @@ from bursar.wire.structs.struct import Struct
 
 Typed = TypeVar("Typed", bound=Struct)
 
+SCOPES_MAX: Final = 1024
+"""Most rules and values in the scopes of a quota of a namespace."""
 PROBLEM_LENGTH_MAX: Final = 1000
 """Length of the text of a problem: each pod that waits for the quota has it in its reason."""
 
@@ -41,7 +46,28 @@ def read_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
     """Decode a quota of AAQ's kinds or of OpenShift's, or as much of it as can be read.
 
     `Quota.problem` says what cannot be read. Raises `ValueError` if that is the metadata.
+
+    A quota of a namespace that is too large to be in force has a problem as well, and neither
+    limits nor scopes are kept of it: a tenant may write many of a megabyte.
     """
+    read = _read_quota(kind, body)
+    quota = read.quota
+    problem = _size_problem(quota) if kind is QuotaKind.NAMESPACED else ""
+    if not problem:
+        return read
+    bare = replace(quota, hard=nothing(), scopes=(), problem=quota.problem or problem)
+    return replace(read, quota=bare)
+
+
+def _size_problem(quota: Quota) -> str:
+    if own_limits_of(quota) > OWN_LIMITS_MAX:
+        return TOO_MANY_LIMITS
+    if sum(1 + len(rule.values) for rule in quota.scopes) > SCOPES_MAX:
+        return f"its scopes have more than {SCOPES_MAX} rules and values"
+    return ""
+
+
+def _read_quota(kind: QuotaKind, body: bytes) -> QuotaObject:
     try:
         read = decode_quota(kind, body)
     except FieldError as error:

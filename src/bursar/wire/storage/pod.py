@@ -2,7 +2,7 @@
 
 from bursar.core.storage.pod import StoragePod
 from bursar.core.storage.pod_facts import storage_pod
-from bursar.wire.model import pod as wire
+from bursar.wire.model.pod import decode_pod
 from bursar.wire.structs.body import decode_body
 from bursar.wire.structs.struct import Struct
 
@@ -26,6 +26,6 @@ def decode_storage_pod(body: bytes) -> StoragePod:
     """Decode one pod. Raises `ValueError`."""
     users = decode_body(body, _Pod).spec
     return storage_pod(
-        wire.to_core(decode_body(body, wire.Pod)),
+        decode_pod(body),
         has_user_namespace=users is not None and users.host_users is False,
     )

@@ -153,3 +153,12 @@ def decode_time(raw: str | None, field: str) -> datetime | None:
         return datetime.fromisoformat(raw).astimezone(UTC)
     except (ValueError, OverflowError):
         raise FieldError(field, "not an RFC 3339 time", raw) from None
+
+
+def timestamp(time: datetime) -> str:
+    """A time as the API server writes it: UTC, whole seconds.
+
+    >>> timestamp(datetime(2026, 11, 15, 9, 30, tzinfo=UTC))
+    '2026-11-15T09:30:00Z'
+    """
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""What a user meant who wrote an amount as other programs do: `512MB`, `0.5 GB`."""
+"""Suggestions for amounts that are not written as Kubernetes demands: `512MB`, `0.5 GB`."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ _COMMA: Final = re.compile(r"[0-9]+,[0-9]+[A-Za-z]*")
 
 
 def likely_quantity(text: str) -> str | None:
-    """The quantity that a text which is none probably stands for; None if there is no telling.
+    """The quantity that an invalid text probably means; None if it cannot be guessed.
 
     >>> likely_quantity("512MB"), likely_quantity("0.5gb"), likely_quantity("1,5Gi")
     ('512Mi', '512Mi', '1536Mi')

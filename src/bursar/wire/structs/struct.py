@@ -4,4 +4,4 @@ import msgspec
 
 
 class Struct(msgspec.Struct, rename="camel", gc=False):
-    """Unknown fields are ignored, and any field can be absent or null."""
+    """A struct of the API: unknown fields are ignored, and any field can be absent or null."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
-from bursar.core.model.names import label_errors, subdomain_errors
+from bursar.core.model.names import bytes_of, label_errors, subdomain_errors
 from bursar.core.model.problem import Problem, Value, invalid
 
 INT32_MAX: Final = (1 << 31) - 1
@@ -33,11 +33,6 @@ def file_mode(field: str, mode: int | None) -> Iterator[Problem]:
 
 def in_range(lowest: int, highest: int) -> str:
     return f"must be between {lowest} and {highest}, inclusive"
-
-
-def bytes_of(text: str) -> int:
-    """The length of a text as Go counts it."""
-    return len(text.encode(errors="surrogatepass"))
 
 
 # ------------------------------------------------------------------ names

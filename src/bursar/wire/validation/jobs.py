@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from bursar.core.model.names import label_errors, qualified_name_errors, subdomain_errors
+from bursar.core.model.names import bytes_of, label_errors, qualified_name_errors, subdomain_errors
 from bursar.core.model.pod import Pod
 from bursar.core.model.problem import (
     NO_VALUE,
@@ -20,7 +20,7 @@ from bursar.core.model.problem import (
     too_many,
 )
 from bursar.wire.validation.cron_schedule import schedule_error
-from bursar.wire.validation.formats import bytes_of, each_invalid, nonnegative
+from bursar.wire.validation.formats import each_invalid, nonnegative
 from bursar.wire.validation.labels import compiled, label_selector
 from bursar.wire.validation.metadata import object_metadata, object_name
 from bursar.wire.validation.pods.pod import template_problems

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from bursar.core.model.names import qualified_name_errors
+from bursar.core.model.names import bytes_of, qualified_name_errors
 from bursar.core.model.problem import Problem, forbidden, invalid, required, too_long
 from bursar.core.model.selectors.selector import (
     LabelExpression,
@@ -13,7 +13,7 @@ from bursar.core.model.selectors.selector import (
     label_value_errors,
     selector_of,
 )
-from bursar.wire.validation.formats import bytes_of, each_invalid
+from bursar.wire.validation.formats import each_invalid
 from bursar.wire.validation.section import Section
 
 ANNOTATIONS_BYTES_MAX: Final = 256 * 1024

@@ -7,7 +7,11 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.memory.kinds import (
+from bursar.adapters.memory.simulation.clock import VirtualClock
+from bursar.adapters.memory.simulation.pod_lifecycle import Pace
+from bursar.adapters.memory.simulation.simulation import Simulation
+from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -16,10 +20,6 @@ from bursar.adapters.memory.kinds import (
     PRIORITY_CLASSES,
     STATEFUL_SETS,
 )
-from bursar.adapters.memory.simulation.clock import VirtualClock
-from bursar.adapters.memory.simulation.pod_lifecycle import Pace
-from bursar.adapters.memory.simulation.simulation import Simulation
-from bursar.adapters.memory.store import MemoryCluster
 from bursar.app.cluster.ports import EventKind, Patch, PatchKind
 from support.cluster.simulated_life import (
     Raw,

@@ -5,7 +5,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bursar.adapters.memory.kinds import (
+from bursar.adapters.memory.simulation.pod_lifecycle import (
+    FINISHES_AFTER,
+    RESIZES_AFTER,
+    RESIZES_TO,
+)
+from bursar.adapters.memory.simulation.workloads.cron_jobs import next_time
+from bursar.app.cluster.kinds import (
     CRON_JOBS,
     DEPLOYMENTS,
     EVENTS,
@@ -15,12 +21,6 @@ from bursar.adapters.memory.kinds import (
     PODS,
     RESOURCE_QUOTAS,
 )
-from bursar.adapters.memory.simulation.pod_lifecycle import (
-    FINISHES_AFTER,
-    RESIZES_AFTER,
-    RESIZES_TO,
-)
-from bursar.adapters.memory.simulation.workloads.cron_jobs import next_time
 from support.cluster.simulated_life import (
     World,
     container,

@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bursar.adapters.clock import RealClock
-from bursar.adapters.memory.kinds import (
+from bursar.adapters.memory.simulation.pod_lifecycle import Pace
+from bursar.adapters.memory.simulation.simulation import Simulation
+from bursar.app.cluster.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
+    EVENTS,
     JOBS,
     NAMESPACES,
     NODES,
@@ -16,14 +19,10 @@ from bursar.adapters.memory.kinds import (
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
 )
-from bursar.adapters.memory.simulation.pod_lifecycle import Pace
-from bursar.adapters.memory.simulation.simulation import Simulation
-from bursar.app.cluster.ports import Resource
 from support.cluster.access import a_client, access_of
 from support.cluster.simulated_life import World, container, name_of, node, node_of, pod, workload
 
 QUICK = Pace(start=0.05, job=0.1, grace_max=0.05, resize=0.05, heartbeat=5, orphan=0.1)
-EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 
 
 @pytest.fixture

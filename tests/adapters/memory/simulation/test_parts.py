@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from bursar.adapters.memory.kinds import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 from bursar.adapters.memory.simulation.clock import VirtualClock
 from bursar.adapters.memory.simulation.inbox import Inbox
 from bursar.adapters.memory.simulation.simulation import Simulation
 from bursar.adapters.memory.simulation.workloads.templates import first_to_go, template_hash
 from bursar.adapters.memory.store import MemoryCluster
+from bursar.app.cluster.kinds import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 from bursar.app.cluster.ports import Key, NotFoundError, UnavailableError
 from support.builders.manifests import pod_manifest
 from support.cluster.simulated_life import (

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from bursar.core.model.pod_row import PodDemand, PodRow
+from bursar.core.model.pod_row import OTHER_GATES_MAX, PodDemand, PodRow
 from bursar.core.model.quantity import Quantity
 from bursar.core.quota.growth.promises import NAMESPACE_IS_BUSY, POD_IS_BUSY, UNKNOWN_POD
 from bursar.core.quota.ledger import PodKey
@@ -46,7 +46,8 @@ MANY_NAMES = " ".join(f"example.com/r{number}=1" for number in range(40))
 """Too many to record all of them, if a quota of the namespace limits them."""
 HUGE = ("cpu=1000000000", "cpu=9 memory=9000Gi", "cpu=900m")
 GATES_OF_ITS_OWN = ("own", *GATED)
-MANY_GATES = (*(f"example.com/gate-{number}" for number in range(500)), *GATED)
+MANY_GATES = (*(f"example.com/gate-{number}" for number in range(OTHER_GATES_MAX)), *GATED)
+"""What is kept of hundreds of gates."""
 
 
 @cache
@@ -273,9 +274,10 @@ class HostileActs(OrdinaryActs, GrowthActs):
         """A pod with hundreds of gates, which the tenant takes away later."""
         row = next((row for row in self.own_pods() if row.profile.gates == MANY_GATES), None)
         if row is None:
-            self.create_own("gates", "cpu=100m", gates=MANY_GATES)
+            self.create_own("gates", "cpu=100m", gates=MANY_GATES, gates_left_out=500)
         else:
-            self.world.put(changed(row, profile=with_facts(row.profile, gates=GATED)))
+            profile = with_facts(row.profile, gates=GATED, gates_left_out=0)
+            self.world.put(changed(row, profile=profile))
         self.world.met["spam of gates"] += 1
 
     def many_updates(self) -> None:

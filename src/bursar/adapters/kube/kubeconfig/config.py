@@ -121,7 +121,7 @@ def _identity(
         raise ConfigError(user.place("auth-provider"), problem)
     given = None
     if user.entry.exec is not None:
-        # Others need not load what starts programs.
+        # Imported here, because most users have no exec plugin.
         from bursar.adapters.kube.kubeconfig.exec_user import exec_credentials  # noqa: PLC0415
 
         about = (

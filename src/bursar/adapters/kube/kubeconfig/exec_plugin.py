@@ -31,12 +31,14 @@ from bursar.wire.structs.fields import printable
 
 RUN_SECONDS_MAX: Final = 60
 INTERACTIVE_SECONDS_MAX: Final = 300
-"""A user may have to log in."""
+"""Timeout of a run in which the user may have to log in."""
 OUTPUT_BYTES_MAX: Final = 2**20
 RENEW_BEFORE: Final = timedelta(seconds=10)
-"""How long before they expire credentials are renewed, or a tenth of their life if that is less."""
+"""Credentials are renewed this long before they expire, or a tenth of their life if that is
+less."""
 LIFE_MIN: Final = timedelta(seconds=1)
-"""How long credentials are used, even if they come expired: not every request runs the plugin."""
+"""Credentials are used for at least this long, even if the plugin returns expired ones, so that not
+every request runs the plugin."""
 _END_SECONDS: Final = 5
 _HINT_LENGTH_MAX: Final = 500
 

@@ -21,7 +21,7 @@ def exec_credentials(
     environment: Mapping[str, str],
     clock: Clock,
 ) -> ExecCredentials:
-    """The credentials of a user's `exec`. `cluster` is what the plugin is told of the cluster.
+    """The credentials of a user's `exec`. `cluster` describes the cluster to the plugin.
 
     Raises `ConfigError`.
     """

@@ -7,6 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from bursar.adapters.client_auth.config_error import ConfigError
 from bursar.adapters.client_auth.small_file import SmallFileError, read_small
+from bursar.core.model.problem import some_of
 from bursar.wire.cluster.kubeconfig import (
     Cluster,
     Context,
@@ -97,10 +98,8 @@ def _contexts(files: Iterable[tuple[str, KubeConfig]]) -> set[str]:
 
 def _listed(files: Sequence[tuple[str, KubeConfig]]) -> str:
     """What `--context` can name, for errors."""
-    names = sorted(_contexts(files))
-    more = f" and {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
-    listed = ", ".join(map(quoted, names[:LISTED_MAX]))
-    return f"; name one with --context: {listed}{more}" if names else ""
+    names = [quoted(name) for name in sorted(_contexts(files))]
+    return f"; name one with --context: {some_of(names, LISTED_MAX)}" if names else ""
 
 
 def _missing_entry(context: Located[Context], kind: str, name: str, files: str) -> ConfigError:

@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Final
 
 from bursar.adapters.memory import pods
-from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, custom_kind
+from bursar.adapters.memory.kinds import Kind, custom_kind
 from bursar.adapters.memory.objects import metadata
 from bursar.adapters.memory.objects.objects import Objects
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import CRDS, NAMESPACES
 from bursar.app.cluster.ports import Clock, Key
 
 _CONTAINERS: Final = frozenset({NAMESPACES, CRDS})

@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bursar.adapters.memory import errors
@@ -13,6 +13,7 @@ from bursar.app.cluster.ports import Key, Preconditions
 from bursar.core.model.names import label_errors, qualified_name_errors, subdomain_errors
 from bursar.core.model.problem import Problem, forbidden, invalid, quoted, required
 from bursar.core.model.selectors.selector import label_value_errors
+from bursar.wire.structs.fields import timestamp
 
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Upstream's letters for generated names. They form no words and look different."""
@@ -37,11 +38,6 @@ _TEXT_MAPS: Final = ("labels", "annotations")
 _MAPS: Final = ("data", "binaryData", "stringData")
 """Maps of built-in kinds that are not stored when they are empty."""
 _DROPPED_WHEN_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences", "name")
-
-
-def timestamp(time: datetime) -> str:
-    """A time as the API server writes it: UTC, whole seconds."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uid(source: random.Random) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bursar.adapters.memory import errors
-from bursar.adapters.memory.kinds import CRDS, NAMESPACES, Kind, Kinds, custom_kind
+from bursar.adapters.memory.kinds import Kind, Kinds, custom_kind
 from bursar.adapters.memory.objects.history import Change, Collection, Stored, stored_at
 from bursar.adapters.memory.objects.patches import JsonObject
+from bursar.app.cluster.kinds import CRDS, NAMESPACES
 from bursar.app.cluster.ports import EventKind, Key, Resource
 
 HISTORY_MAX: Final = 50_000

@@ -4,7 +4,7 @@ import json
 
 from bursar.adapters.memory import pods
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import LIMIT_RANGES, PODS
+from bursar.app.cluster.kinds import LIMIT_RANGES, PODS, RESIZE
 from bursar.app.cluster.ports import Query, Reader
 from bursar.core.model.admission.limit_range import (
     LimitRange,
@@ -15,7 +15,6 @@ from bursar.wire.model.admission_policies import decode_policy
 from bursar.wire.structs.fields import FieldError
 
 _ALLOWED = Admitted()
-_RESIZE = "resize"
 
 
 class LimitRanger:
@@ -40,7 +39,7 @@ class LimitRanger:
     async def check(self, request: Request) -> Admitted | Refused:
         """Validating plugin: refuse pods and resizes that are outside a LimitRange."""
         is_new = request.operation is Operation.CREATE and _is_pod(request, "")
-        if request.new is None or not (is_new or _is_pod(request, _RESIZE)):
+        if request.new is None or not (is_new or _is_pod(request, RESIZE)):
             return _ALLOWED
         for limits in await self._ranges(request.key.namespace):
             errors = limit_errors(pods.read_pod(request.new, request.key).pod, limits)

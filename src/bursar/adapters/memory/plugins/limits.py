@@ -17,7 +17,7 @@ def cluster_with_limits(
     mutating: Sequence[Admission] = (),
     validating: Sequence[Admission] = (),
 ) -> MemoryCluster:
-    """As on the API server, LimitRanges come before other plugins, and ResourceQuotas last."""
+    """A cluster that runs LimitRanges before other plugins and ResourceQuotas last, as upstream."""
     ranges, quotas = LimitRanger(), ResourceQuotaAdmission()
     cluster = MemoryCluster(
         clock,

@@ -1,7 +1,7 @@
 """Rewriting of peer pods on the embedded cluster, in place of `bursar webhook --peer-pods`."""
 
 from bursar.adapters.memory.admission import Admission, Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import PODS
+from bursar.app.cluster.kinds import PODS
 from bursar.core.peerpods.decision import Denied, Untouched
 from bursar.core.peerpods.settings import PeerPodSettings
 from bursar.wire.peerpods.rewrite import rewrite

@@ -6,12 +6,12 @@ enforced: not `services` or `count/secrets`.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from bursar.adapters.memory import pods
 from bursar.adapters.memory.admission import Admitted, Operation, Refused, Request
-from bursar.adapters.memory.kinds import PODS, RESOURCE_QUOTAS
-from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, Reader, Writer
+from bursar.app.cluster.kinds import PODS, RESIZE, RESOURCE_QUOTAS
+from bursar.app.cluster.ports import Key, Patch, PatchKind, Query, ReadWriter
 from bursar.core.model.names import CPU, MEMORY, QUOTA_REQUESTS_PREFIX
 from bursar.core.model.pod import Container, Pod
 from bursar.core.model.pod_row import row_of
@@ -26,15 +26,10 @@ from bursar.wire.quota.objects import decode_quota
 from bursar.wire.structs.fields import FieldError
 
 _ALLOWED = Admitted()
-_RESIZE: Final = "resize"
 _COMPULSORY: Final = frozenset(
     prefix + name for name in (CPU, MEMORY) for prefix in ("", QUOTA_REQUESTS_PREFIX, LIMITS_PREFIX)
 )
 """Names of which every container must state an amount, if a quota limits them."""
-
-
-class QuotaCluster(Reader, Writer, Protocol):
-    """The ports that the plugin needs."""
 
 
 class ResourceQuotaAdmission:
@@ -44,13 +39,13 @@ class ResourceQuotaAdmission:
     """
 
     def __init__(self) -> None:
-        self.cluster: QuotaCluster | None = None
+        self.cluster: ReadWriter | None = None
         self._counter = NativeCounter()
 
     async def check(self, request: Request) -> Admitted | Refused:
         """Refuse a pod or a resize that exceeds a quota; else add it to the usage."""
         is_new = request.operation is Operation.CREATE and not request.subresource
-        is_resized = request.subresource == _RESIZE
+        is_resized = request.subresource == RESIZE
         if request.resource != PODS or request.new is None or not (is_new or is_resized):
             return _ALLOWED
         pod = pods.read_pod(request.new, request.key).pod

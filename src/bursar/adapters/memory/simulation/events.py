@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import EVENTS
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw
 from bursar.adapters.memory.simulation.inbox import key_of
 from bursar.adapters.memory.simulation.turns import Turns
 from bursar.adapters.memory.simulation.workloads.effects import Create
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.micro_time import format_micro_time
 from bursar.app.cluster.ports import Clock, NotFoundError
 from bursar.wire.cluster.event import decode_event

@@ -11,8 +11,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import NODES, PODS
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import (
     Cluster,
     Raw,
@@ -25,7 +23,6 @@ from bursar.adapters.memory.simulation.events import event
 from bursar.adapters.memory.simulation.inbox import Change as Seen
 from bursar.adapters.memory.simulation.inbox import Inbox
 from bursar.adapters.memory.simulation.pod_lifecycle import (
-    RESIZE,
     Memory,
     Pace,
     Step,
@@ -44,6 +41,7 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     key_of,
 )
 from bursar.adapters.memory.simulation.workloads.templates import field, phase_of
+from bursar.app.cluster.kinds import NODES, PODS, RESIZE
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -55,6 +53,7 @@ from bursar.app.cluster.ports import (
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.node_books import NodeBooks
+from bursar.wire.structs.fields import timestamp
 
 SIMULATED: Final = "bursar.io/simulated"
 NOT_READY: Final = "node.kubernetes.io/not-ready"

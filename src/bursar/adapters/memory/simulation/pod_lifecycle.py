@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from bursar.adapters.memory.kinds import PODS
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import (
     find_condition,
@@ -18,6 +16,7 @@ from bursar.adapters.memory.simulation.conditions import (
 )
 from bursar.adapters.memory.simulation.workloads.effects import Change, Delete, Effect
 from bursar.adapters.memory.simulation.workloads.templates import controller_of, field, phase_of
+from bursar.app.cluster.kinds import PODS, RESIZE
 from bursar.core.model.pod import CONDITION_RESIZE_PENDING, REASON_INFEASIBLE, Pod
 from bursar.core.placement.fit import incoming_request, kubelet_refusal, shortfalls_of
 from bursar.core.placement.message import (
@@ -26,13 +25,13 @@ from bursar.core.placement.message import (
     kubelet_reason,
 )
 from bursar.core.placement.node_books import NodeBooks, pod_key
-from bursar.wire.structs.fields import FieldError, decode_time
+from bursar.wire.structs.fields import FieldError, decode_time, timestamp
 
 FINISHES_AFTER: Final = "bursar.io/finishes-after"
 RESIZES_AFTER: Final = "bursar.io/resizes-after"
 RESIZES_TO: Final = "bursar.io/resizes-to"
-"""Amounts that the first container asks for then, such as `cpu=2,memory=4Gi`."""
-RESIZE: Final = "resize"
+"""Annotation: what the first container requests after the time in `RESIZES_AFTER`, such as
+`cpu=2,memory=4Gi`."""
 REASON_DEFERRED: Final = "Deferred"
 _NANOS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION: Final = re.compile(r"(?:(\d{1,9})(\.\d{1,9})?(ns|us|ms|s|m|h))", re.ASCII)
@@ -63,7 +62,7 @@ class Memory:
     ending_at: datetime | None = None
     resized_at: datetime | None = None
     has_asked: bool = False
-    """Whether the resize of the annotation was asked for. It is asked for once."""
+    """Whether the resize that the annotations describe was requested. It is requested once."""
     orphaned_at: datetime | None = None
 
 

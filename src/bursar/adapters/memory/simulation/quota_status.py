@@ -6,11 +6,11 @@ the cluster at the moment of counting: a watch may not show a pod yet that admis
 
 import msgspec
 
-from bursar.adapters.memory.kinds import PODS, RESOURCE_QUOTAS
 from bursar.adapters.memory.plugins.resource_quotas import readable_quotas
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_pod
 from bursar.adapters.memory.simulation.inbox import Change, Inbox, key_of
 from bursar.adapters.memory.simulation.workloads.effects import OVERTAKEN, apply, status_change
+from bursar.app.cluster.kinds import PODS, RESOURCE_QUOTAS
 from bursar.app.cluster.ports import Clock, Key, Query
 from bursar.core.model.pod_row import PodRow, row_of
 from bursar.core.quota.views.recount import Recount

@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import BINDINGS, NODES, PODS
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, find_pod
 from bursar.adapters.memory.simulation.conditions import (
     find_condition,
@@ -25,22 +24,22 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     apply,
     status_change,
 )
+from bursar.app.cluster.kinds import BINDINGS, NODES, PODS
 from bursar.app.cluster.ports import Clock, ConflictError, Key, NotFoundError
 from bursar.core.model.node import Node
-from bursar.core.model.pod import Pod
+from bursar.core.model.pod import DEFAULT_SCHEDULER, Pod
 from bursar.core.placement.choice import choose
 from bursar.core.placement.message import event_text
 from bursar.core.placement.node_books import NodeBooks
 from bursar.core.placement.vector import Vector
 
-DEFAULT_NAME: Final = "default-scheduler"
 RETRY_SECONDS: Final = 300.0
 """Interval at which all parked pods are tried again, in case a change was missed."""
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
 class Scheduler:
-    def __init__(self, cluster: Cluster, clock: Clock, *, name: str = DEFAULT_NAME) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, *, name: str = DEFAULT_SCHEDULER) -> None:
         self._cluster = cluster
         self._clock = clock
         self._name = name
@@ -112,7 +111,7 @@ class Scheduler:
             self._queue.drop(key)
             self._put_on_node(key, pod)
         elif held is None:
-            # If the pod was bound here, this event is older than the binding.
+            # If `held` is set, the scheduler has bound the pod, and this event is older than that.
             if self._is_ours(pod):
                 self._queue.put(Waiting(pod=pod, body=body))
             else:
@@ -123,7 +122,7 @@ class Scheduler:
             not pod.scheduling_gates
             and not pod.is_terminated
             and pod.deleted_at is None
-            and (pod.scheduler_name or DEFAULT_NAME) == self._name
+            and (pod.scheduler_name or DEFAULT_SCHEDULER) == self._name
         )
 
     def _put_on_node(self, key: Key, pod: Pod) -> None:

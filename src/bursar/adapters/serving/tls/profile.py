@@ -1,6 +1,7 @@
-"""What a server accepts: TLS versions and cipher suites, as upstream's webhook has them, and CAs.
+"""TLS settings of a server: the oldest version, cipher suites, and the CAs of client certificates.
 
-The names are those of Go's crypto/tls, and the error messages are upstream's.
+The settings are those of upstream's webhook: the names are those of Go's crypto/tls, and the error
+messages are upstream's.
 """
 
 import ssl

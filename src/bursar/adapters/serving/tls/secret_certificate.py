@@ -14,7 +14,8 @@ from bursar.adapters.serving.tls.channel import FindContext
 from bursar.adapters.serving.tls.newest_context import LOG, NewestContext, problem
 from bursar.adapters.serving.tls.profile import DEFAULT_PROFILE, TlsProfile
 from bursar.adapters.serving.tls.trial_handshake import try_handshake
-from bursar.app.certificates.secrets import AUTHORITIES, CERTIFICATE, KEY, SecretData
+from bursar.app.certificates.names import CERTIFICATE, KEY
+from bursar.app.certificates.secrets import AUTHORITIES, SecretData
 from bursar.app.cluster.informer.informer import Informer
 from bursar.app.cluster.informer.store import Sighting
 from bursar.app.cluster.observe import follow

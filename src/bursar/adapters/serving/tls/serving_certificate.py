@@ -15,10 +15,9 @@ from bursar.adapters.serving.tls.channel import FindContext
 from bursar.adapters.serving.tls.newest_context import NewestContext
 from bursar.adapters.serving.tls.profile import DEFAULT_PROFILE, TlsProfile
 from bursar.adapters.serving.tls.trial_handshake import try_handshake
+from bursar.app.certificates.names import CERTIFICATE, KEY
 from bursar.app.cluster.ports import Clock
 
-CERTIFICATE: Final = "tls.crt"
-KEY: Final = "tls.key"
 POLL_SECONDS: Final = 1.0
 """How often the files are checked, at the cost of two stat calls."""
 

@@ -1,24 +1,15 @@
 """All metrics of an agent, gathered for each scrape."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import chain
-from typing import Protocol
 
 from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import Family, exposition
 from bursar.adapters.telemetry.process import process_families
-from bursar.app.cluster.events.recorder import Drop
+from bursar.app.cluster.events.recorder import EventCounts
 
 
-class Events(Protocol):
-    @property
-    def dropped(self) -> Mapping[Drop, int]: ...
-
-    @property
-    def waiting(self) -> int: ...
-
-
-def agent_metrics(families: Iterable[Family], events: Events | None) -> bytes:
-    """In Prometheus's text format; `events` is None where none are written."""
-    told = () if events is None else event_families(events.dropped, events.waiting)
+def agent_metrics(families: Iterable[Family], events: EventCounts | None) -> bytes:
+    """Metrics in Prometheus's text format. `events` is None if the agent writes no events."""
+    told = () if events is None else event_families(events)
     return exposition(chain(families, told, process_families()))

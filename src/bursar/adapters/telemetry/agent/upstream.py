@@ -11,7 +11,7 @@ from bursar.app.devices.ports import CallError, Kubelet, Method, Version
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
 OK: Final = 0
 CANCELLED: Final = 1
-"""Also counted when every caller has gone and the call is abandoned."""
+"""gRPC's code CANCELLED. It is also counted if a call is abandoned because all callers are gone."""
 
 
 @dataclass(slots=True)

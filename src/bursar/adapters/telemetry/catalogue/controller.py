@@ -24,7 +24,7 @@ INFORMERS: Final = Section(
         metric(
             "bursar_informer_staleness_seconds",
             "Seconds since the cache was last known to be current; infinite before the first sync. "
-            "A quiet watch proves it once a minute.",
+            "While no object changes, the API server confirms it about once a minute.",
             "resource",
             processes=LEADERS,
         ),

@@ -33,7 +33,7 @@ DISK: Final = Section(
         ),
         _disk(
             "signal_available",
-            "What is available of an eviction signal, in bytes or inodes.",
+            "Available amount of an eviction signal, in bytes or inodes.",
             "signal",
         ),
         _disk(
@@ -42,7 +42,7 @@ DISK: Final = Section(
             "signal",
         ),
         _disk("volumes", "Volumes that are measured, by way: scan, quota or kubelet.", "way"),
-        _disk("volumes_incomplete", "Volumes that could not be measured to their end."),
+        _disk("volumes_incomplete", "Volumes that could not be measured completely."),
         _disk(
             "age_seconds",
             "Maximum time after which a change of a file is seen, over all volumes, in seconds.",

@@ -79,7 +79,7 @@ TRACES: Final = Section(
     (
         metric(
             "bursar_trace_spans_exported_total",
-            "Spans that the collector of traces took.",
+            "Spans that the collector of traces accepted.",
             processes=TRACED,
         ),
         metric(

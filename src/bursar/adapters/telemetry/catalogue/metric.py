@@ -47,12 +47,12 @@ BY_LABEL: Final = "by label `unit`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What is known of a metric family before it has samples."""
+    """A metric family of the list: name, type, labels, unit, help and processes."""
 
     name: str
     kind: Kind
     labels: tuple[str, ...]
-    """Every sample has all of them. A histogram has the label `le` in addition."""
+    """Labels that every sample has. A histogram has the label `le` in addition."""
     unit: str
     help: str
     processes: tuple[Process, ...]

@@ -1,4 +1,4 @@
-"""Metrics of the operator: what it says of the AAQ object, and what it did to the installation."""
+"""Metrics of the operator: the status of the AAQ object, and writes to the installation."""
 
 from typing import Final
 

@@ -15,7 +15,7 @@ from bursar.adapters.telemetry.catalogue.controller import INFORMER_COUNTERS
 from bursar.adapters.telemetry.controller.quota_families import quota_families
 from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import Family, Sample, by, histogram, table
-from bursar.app.cluster.events.recorder import Drop
+from bursar.app.cluster.events.recorder import EventCounts
 from bursar.app.cluster.observe import RunningInformer
 from bursar.app.quota.departed_quotas import DepartedQuotas
 from bursar.app.quota.drift import Drift
@@ -66,8 +66,7 @@ class ControllerView:
     is_leader: bool
     informers: Sequence[RunningInformer]
     limiter: Limited
-    dropped_events: Mapping[Drop, int]
-    waiting_events: int = 0
+    recorders: Sequence[EventCounts]
     term: TermView | None = None
 
 
@@ -75,7 +74,7 @@ def controller_families(view: ControllerView) -> Iterator[Family]:
     yield from table("bursar_", leader=view.is_leader)
     yield from informer_families(view.informers)
     yield from limiter_families(view.limiter)
-    yield from event_families(view.dropped_events, view.waiting_events)
+    yield from event_families(*view.recorders)
     if view.term is not None:
         yield from term_families(view.term)
 
@@ -215,7 +214,10 @@ def drift_families(drift: Drift | None) -> Iterator[Family]:
 
 
 def informer_families(informers: Sequence[RunningInformer]) -> Iterator[Family]:
-    """Several informers of one resource, each of one object, are one series: labels are unique."""
+    """Counters of informers by resource.
+
+    If several informers watch single objects of one resource, they are added up in one series.
+    """
     by_resource: dict[str, list[RunningInformer]] = {}
     for informer in informers:
         by_resource.setdefault(str(informer.resource), []).append(informer)

@@ -21,7 +21,6 @@ from bursar.adapters.telemetry.process import process_families, trace_families
 from bursar.adapters.telemetry.reconcile_families import reconcile_families
 from bursar.app.capacity.controller import CapacityController
 from bursar.app.certificates.keeper import CertificateKeeper
-from bursar.app.cluster.events.recorder import Drop
 from bursar.app.cluster.reconcile import ReconcileCounters
 from bursar.app.controller.controller import Controller
 from bursar.app.controller.term import Term
@@ -38,7 +37,6 @@ def controller_metrics(
 ) -> bytes:
     """Metrics in Prometheus's text format. `served` is the certificate of this process."""
     term, keeper, now = controller.term, controller.certificates, controller.clock.now()
-    recorders = controller.recorders
     view = ControllerView(
         is_leader=controller.election.is_leader,
         informers=(
@@ -46,8 +44,7 @@ def controller_metrics(
             *(() if keeper is None else keeper.informers()),
         ),
         limiter=limiter,
-        dropped_events={why: sum(each.dropped.get(why, 0) for each in recorders) for why in Drop},
-        waiting_events=sum(each.waiting for each in recorders),
+        recorders=controller.recorders,
         term=None if term is None else _term_view(term),
     )
     loops = () if term is None else reconcile_families(_loops(term, keeper))
@@ -75,7 +72,7 @@ def _policies(term: Term) -> Iterator[Family]:
 
 
 class Loop(Protocol):
-    """What is known of a reconcile loop."""
+    """What metrics read of a reconcile loop."""
 
     @property
     def counters(self) -> ReconcileCounters: ...

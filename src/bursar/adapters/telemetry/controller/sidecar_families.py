@@ -8,7 +8,7 @@ from bursar.app.counting.sidecars.ports import SidecarView
 
 
 def sidecar_families(feeds: Iterable[CounterFeed]) -> Iterator[Family]:
-    """Nothing without sidecars."""
+    """Metrics of each feed that asks sidecars; none without sidecars."""
     for feed in feeds:
         if isinstance(feed, SidecarView):
             yield from _families(feed)

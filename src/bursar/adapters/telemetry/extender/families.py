@@ -12,7 +12,6 @@ from bursar.adapters.telemetry.controller.families import (
 from bursar.adapters.telemetry.event_families import event_families
 from bursar.adapters.telemetry.exposition import Family, Sample, by, exposition, table
 from bursar.adapters.telemetry.process import process_families
-from bursar.app.cluster.events.recorder import Drop
 from bursar.app.extender.extender import Extender
 from bursar.app.extender.term import ExtenderTerm
 from bursar.core.model.quantity import Format
@@ -28,8 +27,7 @@ def extender_metrics(
     served: ServedCertificate | None,
 ) -> bytes:
     """Metrics in Prometheus's text format. `served` is the certificate of this process."""
-    term, recorders = extender.term, (extender.pool_recorder, extender.pod_recorder)
-    dropped = {each: sum(one.dropped.get(each, 0) for one in recorders) for each in Drop}
+    term = extender.term
     return exposition(
         chain(
             table("bursar_", leader=extender.election.is_leader),
@@ -44,7 +42,7 @@ def extender_metrics(
             () if term is None else term_families(term),
             () if term is None else informer_families(term.informers),
             limiter_families(limiter),
-            event_families(dropped, sum(one.waiting for one in recorders)),
+            event_families(extender.pool_recorder, extender.pod_recorder),
             () if served is None else served_families(served, extender.clock.now()),
             process_families(),
         )

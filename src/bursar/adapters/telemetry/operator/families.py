@@ -1,4 +1,4 @@
-"""Metrics of the operator: what the AAQ object is told, and what was done to its installation."""
+"""Metrics of the operator: the status of the AAQ object, and writes to the installation."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -25,14 +25,14 @@ def operator_metrics(
     traces: TraceCounts | None = None,
 ) -> bytes:
     """Metrics in Prometheus's text format. `served` is the certificate of this process."""
-    term, recorder, now = operator.term, operator.recorder, operator.clock.now()
+    term, now = operator.term, operator.clock.now()
     return exposition(
         chain(
             table("bursar_", leader=operator.election.is_leader),
             () if term is None else term_families(term),
             () if term is None else informer_families(term.informers()),
             limiter_families(limiter),
-            event_families(recorder.dropped, recorder.waiting),
+            event_families(operator.recorder),
             () if served is None else served_families(served, now),
             trace_families(traces),
             process_families(),

@@ -6,7 +6,7 @@ from bursar.adapters.telemetry.status.process import bytes_per_pod, process_sect
 
 
 def agent_status(view: AgentView, pods_known: int, events: int, uptime_s: float) -> Report:
-    """`events` wait to be written."""
+    """The status report. `events` is the number of events that wait to be written."""
     process, proxy = process_section(uptime_s), view.proxy
     resident = process["resident_bytes"]
     assert resident is None or isinstance(resident, int)

@@ -7,7 +7,7 @@ from bursar.adapters.telemetry.disk.families import DiskView
 
 
 def disk_section(view: DiskView, age_s: float | None) -> Mapping[str, Value]:
-    """`age_s` is the time since the last round; None before the first."""
+    """The section about local storage. `age_s`: seconds since the last round; None before one."""
     report = view.report
     return {
         "pods": None if report is None else len(report.rows),

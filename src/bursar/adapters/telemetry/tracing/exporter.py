@@ -35,7 +35,7 @@ LOG: Final = Log("tracing")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtlpSettings:
-    """Where spans are sent, and which. Raises `ValueError` for an endpoint that is no URL."""
+    """Which spans are sent, and to which collector. Raises `ValueError` for an invalid URL."""
 
     endpoint: str
     """URL of the collector; `TRACES_PATH` is appended."""

@@ -19,7 +19,6 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from bursar.app.cluster.election.lease import (
-    LEASES,
     NO_HOLDER,
     LeaseRecord,
     StoredLease,
@@ -28,6 +27,7 @@ from bursar.app.cluster.election.lease import (
     new_lease,
 )
 from bursar.app.cluster.election.timing import DEFAULT_TIMING, JITTER, Timing
+from bursar.app.cluster.kinds import LEASES
 from bursar.app.cluster.micro_time import format_micro_time
 from bursar.app.cluster.ports import (
     BusyError,

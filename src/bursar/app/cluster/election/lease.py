@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bursar.app.cluster.ports import Json, Key, Resource
+from bursar.app.cluster.kinds import LEASES
+from bursar.app.cluster.ports import Json, Key
 
-LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 NO_HOLDER: Final = ""
 
 

@@ -67,7 +67,7 @@ class ObjectBuckets:
         self._seconds_max = (budget.object_burst - 1) * budget.object_refill_seconds
         """A bucket that is full again after more than this time has no token left."""
         self._full_at: dict[int, float] = {}
-        """By the hash of what the bucket is for, in order of use."""
+        """When each bucket is full again: by the hash of the bucket's key, in order of use."""
 
     def take(self, key: Hashable, now: float) -> bool:
         """Take a token of a bucket; false if there is none."""

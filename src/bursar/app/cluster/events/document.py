@@ -10,10 +10,10 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.micro_time import format_micro_time
-from bursar.app.cluster.ports import Json, Key, Resource
+from bursar.app.cluster.ports import Json, Key
 
-EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
 NAMESPACE_OF_CLUSTER_WIDE: Final = "default"
 """Namespace of events about cluster-scoped objects, by convention of Kubernetes."""
 NOTE_BYTES_MAX: Final = 1024

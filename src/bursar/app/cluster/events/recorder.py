@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from heapq import heappop, heappush
-from typing import Final, Generic, NoReturn, TypeVar
+from typing import Final, Generic, NoReturn, Protocol, TypeVar
 
 from bursar.app.cluster.events.budget import Budget, ObjectBuckets, TokenBucket
 from bursar.app.cluster.events.document import (
-    EVENTS,
     NOTE_BYTES_MAX,
     WORD_BYTES_MAX,
     EventType,
@@ -29,6 +28,7 @@ from bursar.app.cluster.events.document import (
     series_document,
 )
 from bursar.app.cluster.events.series import Series, SeriesBook, noted
+from bursar.app.cluster.kinds import EVENTS
 from bursar.app.cluster.ports import (
     AlreadyExistsError,
     BusyError,
@@ -65,6 +65,18 @@ class Drop(Enum):
     UNAVAILABLE = "the cluster did not take the event in time"
 
 
+class EventCounts(Protocol):
+    """Counts of one event recorder, for metrics and status pages."""
+
+    @property
+    def dropped(self) -> Mapping[Drop, int]:
+        """Number of occurrences that were not written, by reason."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of events that wait to be written."""
+
+
 class EventRecorder(Generic[R]):
     """Records events of one component, with reasons of one enum. Use it on one event loop."""
 
@@ -93,12 +105,10 @@ class EventRecorder(Generic[R]):
 
     @property
     def dropped(self) -> Mapping[Drop, int]:
-        """Number of occurrences that were not written, by reason."""
         return dict(self._dropped)
 
     @property
     def waiting(self) -> int:
-        """Number of events that wait to be written."""
         return len(self._queue)
 
     def record(

@@ -34,13 +34,13 @@ class Series:
     """One event and its number of occurrences. Thousands of them are remembered."""
 
     identity: int
-    """The hash of the occurrence that is counted, which takes a tenth of its memory. For a
-    combined event, of the part that its members share."""
+    """The hash of the counted occurrence, which takes a tenth of its memory. For a combined event
+    it is the hash of the part that its occurrences share."""
     namespace: str
     name: str
-    """Of the event."""
+    """Name of the event."""
     occurrence: Occurrence | None
-    """What is to be written; None if all of it is written."""
+    """The occurrence that is to be written; None if everything is written."""
     first_time: datetime
     last_time: datetime
     observed_at: float
@@ -82,7 +82,7 @@ class Series:
 @dataclass(slots=True)
 class _Alike:
     notes: tuple[int, ...]
-    """Hashes of the notes, which take a twentieth of the memory. They are few."""
+    """Hashes of the notes, at most `SIMILAR_MAX`. They take a twentieth of the memory of notes."""
     seen_at: float
 
 
@@ -98,7 +98,7 @@ class SeriesBook:
         """By the hash of what similar occurrences share."""
 
     def combine(self, occurrence: Occurrence, now: float) -> Occurrence:
-        """What is counted: the occurrence, or what it shares with similar ones."""
+        """The occurrence to count: this one, or the combined one if too many are similar."""
         kind = replace(occurrence, note=COMBINED)
         shared = hash(kind)
         alike = self._alike.pop(shared, None)
@@ -117,7 +117,7 @@ class SeriesBook:
         return occurrence
 
     def find(self, identity: int, now: float) -> Series | None:
-        """The active series of what has this hash; None if there is none."""
+        """The active series of the occurrence with this hash; None if there is none."""
         series = self._series.get(identity)
         if series is None or now - series.observed_at > SERIES_SECONDS:
             return None
@@ -137,7 +137,7 @@ class SeriesBook:
 
 
 def noted(counted: Occurrence, note: str) -> Occurrence:
-    """What is written of an occurrence. A combined event keeps the note of its first one.
+    """The occurrence to write. A combined event keeps the note of its first occurrence.
 
     The API does not allow the note of an event to change.
     """

@@ -37,7 +37,7 @@ class TooManyObjectsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class News(Generic[T]):
+class ReceivedObject(Generic[T]):
     """A received object. `item` is None if the body could not be decoded."""
 
     identity: Identity
@@ -55,17 +55,17 @@ class Draft(Generic[T]):
         self.suspects = set[Key]()
         self.has_noise = False
 
-    def put(self, news: News[T]) -> bool:
+    def put(self, received: ReceivedObject[T]) -> bool:
         """Add an object; false if it is a repetition."""
-        identity = news.identity
+        identity = received.identity
         if self._is_repeated(identity):
             return False
-        if news.item is None:
+        if received.item is None:
             self.suspects.add(identity.key)
             item = self._last_readable(identity)
         else:
             self.suspects.discard(identity.key)
-            item = self._cache.held_instead(identity, news.item)
+            item = self._cache.held_instead(identity, received.item)
         if item is not None:
             self.store.put(identity.key, item)
             self._cache.require_room(self.store)
@@ -124,26 +124,26 @@ class Cache(Generic[T]):
         if len(store) > self._objects_max:
             raise TooManyObjectsError(self._resource, self._objects_max)
 
-    def upsert(self, news: News[T]) -> list[ObjectChange[T]]:
+    def upsert(self, received: ReceivedObject[T]) -> list[ObjectChange[T]]:
         """Store an object; the resulting changes, none if it is a repetition."""
-        key = news.identity.key
+        key = received.identity.key
         held = self.store.find(key)
         changes: list[ObjectChange[T]] = []
         if held is not None:
             known = self.identify(held)
-            if known.uid != news.identity.uid:
+            if known.uid != received.identity.uid:
                 self.store.remove(key)
                 changes.append(Deleted(held, is_inferred=True))
                 held = None
-            elif known.resource_version == news.identity.resource_version:
+            elif known.resource_version == received.identity.resource_version:
                 return changes
-        if news.item is None:
+        if received.item is None:
             self.suspects.add(key)
             return changes
         self.suspects.discard(key)
-        self.store.put(key, news.item)
+        self.store.put(key, received.item)
         self.require_room(self.store)
-        changes.append(Upserted(held, news.item))
+        changes.append(Upserted(held, received.item))
         return changes
 
     def delete(self, identity: Identity) -> list[ObjectChange[T]]:

@@ -18,7 +18,7 @@ from random import Random
 from typing import Final, Generic, TypeVar
 
 from bursar.app.cluster.informer.backoff import Backoff, BackoffRules
-from bursar.app.cluster.informer.cache import Cache, Draft, News, TooManyObjectsError
+from bursar.app.cluster.informer.cache import Cache, Draft, ReceivedObject, TooManyObjectsError
 from bursar.app.cluster.informer.changes import Change, Changes, Relisted, Synced, Upserted
 from bursar.app.cluster.informer.store import Identity, Snapshot, is_older
 from bursar.app.cluster.ports import (
@@ -36,6 +36,7 @@ from bursar.app.cluster.ports import (
     Watcher,
     WatchEvent,
 )
+from bursar.app.cluster.reading.pages import Pages
 from bursar.app.log import Log
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ It appears after etcd was restored from a backup.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerRules:
     page_limit: int = 500
-    """Objects per page of a list, which bounds the size of a response."""
+    """Objects per page of a list, if they are not large."""
     objects_max: int = 500_000
     """Number of objects above which the informer stops, to bound its memory."""
     pending_max: int = 1024
@@ -323,26 +324,21 @@ class Informer(Generic[T]):
     async def _list(self) -> None:
         began = self.clock.monotonic()
         draft = Draft(self._cache)
-        limit = self.rules.page_limit
-        page = await self.reader.list(self.resource, self.query, limit=limit)
-        turn_began = began
-        while True:
+        pages = Pages(self.reader, self.resource, self.query, self.rules.page_limit)
+        resource_version, turn_began = "", began
+        while (page := await pages.next()) is not None:
+            resource_version = page.resource_version
             for body in page.items:
-                news = self._read(body)
-                if news is None:
+                received = self._read(body)
+                if received is None:
                     draft.has_noise = True
                 else:
-                    draft.put(news)
+                    draft.put(received)
                 turn_began = await self._take_turns(turn_began)
-            if not page.next_page:
-                break
-            page = await self.reader.list(
-                self.resource, self.query, limit=limit, page=page.next_page
-            )
         if self._initial_failures >= self.rules.initial_failures_max:
             self._refuses_initial = True
         self._fresh_at = began
-        await self._replace(draft, page.resource_version)
+        await self._replace(draft, resource_version)
 
     async def _take_turns(self, began: float) -> float:
         """Let other tasks run if this one has run for long enough. Returns when its turn began."""
@@ -385,28 +381,28 @@ class Informer(Generic[T]):
             await self._apply(event)
 
     def _enter(self, draft: Draft[T], event: WatchEvent) -> None:
-        news = self._read(event.body)
-        if news is None:
+        received = self._read(event.body)
+        if received is None:
             draft.has_noise = True
         elif event.kind is EventKind.DELETED:
-            self.counters.duplicates += not draft.remove(news.identity)
+            self.counters.duplicates += not draft.remove(received.identity)
         else:
-            self.counters.duplicates += not draft.put(news)
+            self.counters.duplicates += not draft.put(received)
 
     async def _apply(self, event: WatchEvent) -> None:
-        news = self._read(event.body)
-        if news is None:
+        received = self._read(event.body)
+        if received is None:
             self._require_not_deleted(event)
             self._advance(event.resource_version)
             return
         if event.kind is EventKind.DELETED:
-            changes = self._cache.delete(news.identity)
+            changes = self._cache.delete(received.identity)
         else:
-            changes = self._cache.upsert(news)
+            changes = self._cache.upsert(received)
         self._advance(event.resource_version)
         if changes:
             await self._send(changes)
-        elif news.item is not None:
+        elif received.item is not None:
             self.counters.duplicates += 1
 
     def _require_not_deleted(self, event: WatchEvent) -> None:
@@ -415,7 +411,7 @@ class Informer(Generic[T]):
             self._position = ""
             raise UnavailableError("a deletion could not be read", resource=str(self.resource))
 
-    def _read(self, body: bytes) -> News[T] | None:
+    def _read(self, body: bytes) -> ReceivedObject[T] | None:
         """The received object; None if it cannot be identified."""
         try:
             item = self.decode(body)
@@ -429,8 +425,8 @@ class Informer(Generic[T]):
                 object=identity.key if identity else "(without a name)",
                 error=error,
             )
-            return None if identity is None else News(identity, None)
-        return News(self.identify(item), item)
+            return None if identity is None else ReceivedObject(identity, None)
+        return ReceivedObject(self.identify(item), item)
 
     def _advance(self, resource_version: str) -> None:
         if resource_version and not is_older(resource_version, self._position):

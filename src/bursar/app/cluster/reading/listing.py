@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from bursar.app.cluster.ports import ExpiredError, Key, Query, Reader, Resource
+from bursar.app.cluster.reading.pages import Pages
 from bursar.wire.cluster.object_identity import find_identity
 
 PAGE_SIZE: Final = 500
@@ -63,9 +64,9 @@ async def _all_pages(
 ) -> tuple[list[T], str]:
     found: list[T] = []
     left_out: list[str] = []
-    page = ""
-    while True:
-        answer = await reader.list(resource, query, limit=PAGE_SIZE, page=page)
+    pages, resource_version = Pages(reader, resource, query, PAGE_SIZE), ""
+    while (answer := await pages.next()) is not None:
+        resource_version = answer.resource_version
         for body in answer.items:
             try:
                 found.append(decode(body))
@@ -74,11 +75,9 @@ async def _all_pages(
                     raise
                 left_out.append(f"left out: {resource} {name_of(body)}: {error}")
         progress(len(found))
-        page = answer.next_page
-        if not page:
-            if problems is not None:
-                problems.extend(left_out)
-            return found, answer.resource_version
+    if problems is not None:
+        problems.extend(left_out)
+    return found, resource_version
 
 
 def name_of(body: bytes) -> str:

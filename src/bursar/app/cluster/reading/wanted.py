@@ -16,13 +16,14 @@ class Wanted:
     namespace: str = ""
     """Empty: all namespaces."""
     all_if: Resource | None = None
-    """A kind that is read before. If it has objects, they may concern all namespaces, which then
-    are read instead of `namespace`; a kind without namespaces is read only then."""
+    """A kind that is read earlier, such as cluster-wide quotas. If the cluster has objects of that
+    kind, all namespaces are read instead of `namespace`. If it has none, a cluster-scoped
+    `resource` is not read."""
     is_required: bool = True
-    """Whether the command fails if they cannot be read."""
+    """Whether the command fails if the objects cannot be read."""
     may_be_absent: bool = False
-    """Whether it is usual that a cluster does not have the kind, and nothing to mention."""
+    """Whether many clusters lack the kind, so that its absence is not reported."""
     poll_seconds: float | None = None
     """How often to list a kind that cannot be watched; None for a kind that can."""
     is_decoded: bool = True
-    """Whether the command wants them as manifests; otherwise it decodes the bodies itself."""
+    """Whether the objects are decoded as manifests; otherwise the command decodes the bodies."""

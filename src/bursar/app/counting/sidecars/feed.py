@@ -45,7 +45,7 @@ SETTLE_SECONDS: Final = 10.0
 CALLS_MAX: Final = 4
 """Concurrent calls of one sidecar."""
 SPENT_PER_SWEEP: Final = 1
-"""After a question of a sweep, a worker pauses as long as the call took."""
+"""After a question of a sweep, a worker pauses for this many times as long as the call took."""
 _TRANSPORT: Final = frozenset({SidecarFailure.UNREACHABLE, SidecarFailure.TIMEOUT})
 
 
@@ -171,7 +171,7 @@ class SidecarFeed:
         )
 
     async def _try(self, name: str, identity: Hashable) -> bool:
-        """Connect to a new socket. Returns whether it answers but is one too many."""
+        """Connect to a new socket. Returns true if it answers but the counter has no slot left."""
         sidecar = self._sockets.connect(name)
         problem = await _unhealthy(sidecar)
         if problem is not None:

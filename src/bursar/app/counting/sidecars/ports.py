@@ -40,9 +40,9 @@ class Sidecar(Protocol):
 
 class SidecarSockets(Protocol):
     def find(self) -> Mapping[str, Hashable]:
-        """The sockets that may be used, by file name: what tells one from a later one.
+        """The usable sockets by file name, each with a value that tells it from a later socket.
 
-        A problem is logged.
+        Problems are logged.
         """
 
     def connect(self, name: str) -> Sidecar: ...
@@ -54,7 +54,7 @@ class SidecarCounters:
 
     calls: int = 0
     swept: int = 0
-    """Of the calls: those that asked again for an answer, because other pods have changed."""
+    """Calls among `calls` that asked again about a pod because other pods have changed."""
     failures: dict[SidecarFailure, int] = field(
         default_factory=lambda: dict.fromkeys(SidecarFailure, 0)
     )

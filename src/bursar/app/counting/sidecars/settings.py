@@ -5,12 +5,12 @@ from enum import Enum
 from typing import Final
 
 SOCKETS_FOLDER: Final = "/var/run/aaq-sockets"
-"""AAQ's folder."""
+"""AAQ's folder for the sockets of sidecars."""
 TIMEOUT_SECONDS: Final = 10.0
 
 
 class SidecarScope(Enum):
-    """The input of a sidecar beside the pod itself."""
+    """Which pods a sidecar receives beside the pod that it counts."""
 
     NAMESPACE = "namespace"
     """All pods of the namespace, as AAQ sends them."""
@@ -19,7 +19,7 @@ class SidecarScope(Enum):
 
 
 class SidecarFallback(Enum):
-    """What becomes of a pod about which a sidecar has no good answer."""
+    """What happens to a pod while a sidecar has no good answer about it."""
 
     HOLD = "hold"
     """The pod waits."""
@@ -28,7 +28,7 @@ class SidecarFallback(Enum):
 
 
 class SidecarTrust(Enum):
-    """Which sockets are used."""
+    """Which sockets of the folder the controller connects to."""
 
     FOLDER = "folder"
     """Every socket in the folder."""

@@ -25,7 +25,7 @@ from bursar.app.certificates.names import CA_SECRET, TLS_SECRET
 from bursar.app.extender.kinds import ENDPOINT_SLICES, STORAGE_CAPACITIES
 from bursar.app.extender.names import EXTENDER, SIGNAL
 from bursar.app.install.documents import (
-    NAME_LABEL,
+    ADMINISTRATORS,
     Document,
     admission_policy,
     rule,
@@ -42,6 +42,7 @@ from bursar.app.quota.kinds import (
     LABEL_VALUE,
 )
 from bursar.app.quota.managed.names import CLUSTER_MANAGED_SUFFIX, MANAGED_SUFFIX
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.selectors.selector import LabelExpression, LabelSelector
 from bursar.core.peerpods.capacity import MARK_ANNOTATION
 from bursar.core.quota.quota import GATE
@@ -100,7 +101,6 @@ _WRITERS: Final = (
     # If the controller manager uses one identity for all its controllers.
     "system:kube-controller-manager",
 )
-_ADMINISTRATORS: Final = "system:masters"
 _SPEC_FIELDS: Final = (
     "containers",
     "initContainers",
@@ -348,9 +348,10 @@ def _cluster_managed(controller: str) -> Document:
 
 
 def _by_others(controller: str, suffix: str) -> list[Document]:
-    """The object has our label or such a name, and the user is no controller that must write it.
+    """Match objects with our label or a name that ends in `suffix`, written by other users.
 
-    With a finalizer of its own on an object of that name, a tenant could keep the name taken.
+    The controllers that must write them are not matched, nor are cluster administrators. Names
+    count as well: with a finalizer on an object of that name, a tenant could keep the name taken.
     """
     # The request of a deletion of all objects has no name.
     ours = (
@@ -361,7 +362,7 @@ def _by_others(controller: str, suffix: str) -> list[Document]:
     users = ", ".join(f"'{user}'" for user in (controller, *_WRITERS))
     others = (
         f"!(request.userInfo.username in [{users}]) && "
-        f"!('{_ADMINISTRATORS}' in request.userInfo.groups)"
+        f"!('{ADMINISTRATORS}' in request.userInfo.groups)"
     )
     return [
         {"name": "managed", "expression": either},

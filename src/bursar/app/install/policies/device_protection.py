@@ -10,17 +10,22 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from bursar.app.install.documents import Document, admission_policy, rule, validation
+from bursar.app.install.documents import (
+    ADMINISTRATORS,
+    PART_OF_BURSAR,
+    Document,
+    admission_policy,
+    rule,
+    validation,
+)
 from bursar.core.devices.source import KOORDINATOR
 
 WRITE_DEVICES: Final = "write-devices.bursar.io"
-LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
 ONLY_ALLOCATORS: Final = (
     f"annotation {KOORDINATOR.annotation} says which devices a pod was allocated; only the "
     "scheduler that allocates them may write it"
 )
 _USER: Final = re.compile(r"[-A-Za-z0-9:._@/]+")
-_ADMINISTRATORS: Final = "system:masters"
 
 
 def device_protection_documents(writers: Sequence[str]) -> tuple[Document, ...]:
@@ -39,7 +44,7 @@ def device_protection_documents(writers: Sequence[str]) -> tuple[Document, ...]:
     )
     is_other = (
         f"!(request.userInfo.username in '{','.join(writers)}'.split(',')) && "
-        f"!('{_ADMINISTRATORS}' in request.userInfo.groups)"
+        f"!('{ADMINISTRATORS}' in request.userInfo.groups)"
     )
     updated = ("pods", "pods/status", "pods/resize", "pods/ephemeralcontainers")
     spec: Document = {
@@ -55,4 +60,4 @@ def device_protection_documents(writers: Sequence[str]) -> tuple[Document, ...]:
         ],
         "validations": [validation("false", ONLY_ALLOCATORS)],
     }
-    return admission_policy("Validating", WRITE_DEVICES, spec, {}, labels=LABELS)
+    return admission_policy("Validating", WRITE_DEVICES, spec, {}, labels=PART_OF_BURSAR)

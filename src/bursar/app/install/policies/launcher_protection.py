@@ -16,6 +16,7 @@ from bursar.app.counting.kinds import VMIS
 from bursar.app.install.admission import GatingSettings
 from bursar.app.install.defaults import KUBEVIRT_NAMESPACE
 from bursar.app.install.documents import (
+    PART_OF_BURSAR,
     Document,
     admission_policy,
     require_namespace,
@@ -34,7 +35,6 @@ from bursar.core.kubevirt.names import (
 CREATE: Final = "create-launchers.bursar.io"
 KEEP: Final = "keep-launchers.bursar.io"
 STATUS: Final = "create-vmi-status.bursar.io"
-LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
 GARBAGE_COLLECTOR: Final = "system:serviceaccount:kube-system:generic-garbage-collector"
 
 ONLY_KUBEVIRT_CREATES: Final = (
@@ -76,7 +76,7 @@ def launcher_protection_documents(protection: LauncherProtection) -> tuple[Docum
     return tuple(
         each
         for name, spec in specs.items()
-        for each in admission_policy("Validating", name, spec, where, labels=LABELS)
+        for each in admission_policy("Validating", name, spec, where, labels=PART_OF_BURSAR)
     )
 
 

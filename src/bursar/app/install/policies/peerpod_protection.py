@@ -12,7 +12,13 @@ policies deny all three for every user, because the rewrite happens at creation.
 from collections.abc import Sequence
 from typing import Final
 
-from bursar.app.install.documents import Document, admission_policy, rule, validation
+from bursar.app.install.documents import (
+    PART_OF_BURSAR,
+    Document,
+    admission_policy,
+    rule,
+    validation,
+)
 from bursar.core.model.names import CPU, MEMORY
 from bursar.core.peerpods.names import (
     GPUS_ANNOTATION,
@@ -25,7 +31,6 @@ from bursar.core.peerpods.names import (
 KEEP: Final = "keep-peerpod.bursar.io"
 BIND: Final = "bind-peerpod.bursar.io"
 RECORD: Final = "check-peerpod-record.bursar.io"
-LABELS: Final = {"app.kubernetes.io/part-of": "bursar"}
 
 GPU_MODEL_ANNOTATION: Final = "io.katacontainers.config.hypervisor.default_gpu_model"
 """The GPU model of the VM. The author of the pod sets it; it is immutable after creation."""
@@ -40,8 +45,8 @@ PROTECTED: Final = (
 )
 
 MAY_NOT_CHANGE: Final = (
-    "What decides about the VM of a peer pod, and the record of what it asked for, cannot be "
-    "changed any more; delete the pod and create another one. Different now"
+    "The annotations that decide about the VM of a peer pod, and its record, cannot be changed "
+    "after creation; delete the pod and create another one. Changed"
 )
 MAY_NOT_BIND: Final = "A Binding may not bring annotations that are about the VM of a peer pod"
 ONLY_ON_PEER_PODS: Final = (
@@ -90,7 +95,7 @@ def _documents(
     return tuple(
         each
         for name, spec in specs.items()
-        for each in admission_policy("Validating", name, spec, where, labels=LABELS)
+        for each in admission_policy("Validating", name, spec, where, labels=PART_OF_BURSAR)
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from bursar.app.install.documents import Document, admission_policy, rule
 from bursar.app.quota.kinds import GROUP
 from bursar.core.model.names import is_whole
+from bursar.core.model.quantity import FORMAT_ERROR
 from bursar.core.quota.quota import QuotaKind
 from bursar.core.quota.scopes import OPERATORS, POD_SCOPES, SCOPES
 from bursar.core.quota.validation.spec import (
@@ -36,9 +37,6 @@ QUOTA_POLICIES: Final = {
     QuotaKind.NAMESPACED: "valid-quotas.bursar.io",
     QuotaKind.CLUSTER: "valid-cluster-quotas.bursar.io",
 }
-NOT_A_QUANTITY: Final = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
 NOT_QUALIFIED: Final = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
     "with an alphanumeric character, with an optional DNS subdomain prefix and '/'"
@@ -150,7 +148,7 @@ def _validation(expression: str, message: str, first: str = "", path: str = "") 
 
 
 def _none(names: str, message: str) -> Document:
-    """No name of a variable; the message is about the first."""
+    """A validation that a list of names is empty; its message is about the first name."""
     first = f"variables.{names}[0]"
     return _validation(
         f"variables.{names}.size() == 0", message, first, f"'spec.hard[' + {first} + ']'"
@@ -189,7 +187,7 @@ def _variables(spec: str) -> list[tuple[str, str]]:
 def _hard() -> Iterator[Document]:
     yield _none("unqualified", NOT_QUALIFIED)
     yield _none("unknown", f"{NOT_STANDARD}, {NOT_FOR_QUOTA}")
-    yield _none("unreadable", NOT_A_QUANTITY)
+    yield _none("unreadable", FORMAT_ERROR)
     yield _none("negative", NEGATIVE)
     yield _none("broken", NOT_WHOLE)
 

@@ -16,14 +16,14 @@ from bursar.app.cluster.ports import (
     Preconditions,
     Query,
     Reader,
+    ReadWriter,
 )
 from bursar.app.cluster.reading.listing import list_all
-from bursar.app.controller.gating_check import NAME_LABEL
 from bursar.app.controller.gating_kinds import CONFIGURATIONS
-from bursar.app.migration.gather import MovingCluster
 from bursar.app.migration.quota_import.native_quotas import Imported, Original, Surroundings
 from bursar.app.names import POD_WEBHOOKS
 from bursar.app.quota.kinds import CLUSTER_RESOURCE_QUOTAS
+from bursar.core.model.namespace import NAME_LABEL
 from bursar.core.model.selectors.selector import Selector, selector_of
 from bursar.core.quota.quota import QuotaKind, QuotaObject
 from bursar.wire.aaq_installation import decode_metadata
@@ -62,7 +62,7 @@ class Result:
 class Import:
     """Creates quotas, and deletes originals if that is wanted."""
 
-    cluster: MovingCluster
+    cluster: ReadWriter
     clock: Clock
     deletes: bool = False
     timeout_seconds: float = 60

@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from bursar.app.cluster.kinds import CONFIG_MAPS
 from bursar.app.cluster.ownership import owner_references
@@ -29,9 +29,8 @@ from bursar.app.cluster.ports import (
     NotFoundError,
     Patch,
     PatchKind,
-    Reader,
+    ReadWriter,
     UnavailableError,
-    Writer,
 )
 from bursar.app.cluster.time_limit import within
 from bursar.app.log import Log
@@ -51,10 +50,6 @@ RECORD_BYTES_MAX: Final = 900_000
 TRIES: Final = 3
 
 
-class Cluster(Reader, Writer, Protocol):
-    """The cluster that holds the ConfigMap."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Stored:
     resource_version: str
@@ -67,7 +62,7 @@ class PromiseRecord:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ReadWriter,
         clock: Clock,
         *,
         namespace: str,
@@ -94,7 +89,9 @@ class PromiseRecord:
             except (ConflictError, AlreadyExistsError):
                 continue  # The previous leader has written; read again.
             except ForbiddenError as error:
-                LOG.warning("no right to the record of resize promises", error=error)
+                LOG.warning(
+                    "the controller may not access the record of resize promises", error=error
+                )
                 return None
             except (ClusterError, TimeoutError) as error:
                 LOG.warning(

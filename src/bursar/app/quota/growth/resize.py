@@ -51,7 +51,7 @@ def staleness_problem(
             return f"{informer.resource} have not been listed yet"
         stale = informer.staleness_seconds
         if stale > seconds_max:
-            return f"{informer.resource} have not been heard of for {stale:.0f} s"
+            return f"{informer.resource} have not been updated for {stale:.0f} s"
     return ""
 
 
@@ -103,7 +103,7 @@ class ResizeService:
 
     def _require_current_books(self, namespace: str) -> None:
         if not self._loop.is_synced:
-            raise UnavailableError("the books are not open yet")
+            raise UnavailableError("the books are not complete yet")
         if self._loop.is_mixed():
             raise UnavailableError("all objects are being listed again")
         if self._loop.books.is_catching_up(namespace):
@@ -180,7 +180,7 @@ class ResizeService:
         shown the pod, the API server is asked whether it exists.
         """
         key = Key(recorded.pod.namespace, recorded.pod.name)
-        query = Query(namespace=key.namespace, field_selector=f"metadata.name={key.name}")
+        query = Query.of(key)
         while True:
             known = self._pods.find(key)
             if known is not None and known.stamp.uid == recorded.uid:
@@ -188,7 +188,7 @@ class ResizeService:
             try:
                 page = await self._reader.list(PODS, query, limit=1)
             except ClusterError as error:
-                LOG.warning("cannot look for a pod that was promised growth", pod=key, error=error)
+                LOG.warning("cannot read a pod that has a resize promise", pod=key, error=error)
             else:
                 found = [locate(body) for body in page.items]
                 if recorded.uid not in {each.uid for each in found if each is not None}:

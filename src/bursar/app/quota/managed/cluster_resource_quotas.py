@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 
 from bursar.app.cluster.informer.store import Sighting
-from bursar.app.cluster.observe import Cluster
+from bursar.app.cluster.observe import Watched
 from bursar.app.cluster.ports import Clock, Key
 from bursar.app.cluster.sighting import sighted
 from bursar.app.counting.feeds import WatchedKind
@@ -25,14 +25,14 @@ OnQuota = Callable[[Sighting[QuotaObject]], None]
 
 
 def _ignore(_seen: Sighting[QuotaObject]) -> None:
-    """Nothing follows the quotas yet."""
+    """Do nothing. The default while no caller follows the quotas."""
 
 
 @dataclass(eq=False)
 class ClusterResourceQuotas:
     """All ClusterResourceQuotas. Call `run` once."""
 
-    cluster: Cluster
+    cluster: Watched
     clock: Clock
     random: Random
     on_change: OnQuota = _ignore

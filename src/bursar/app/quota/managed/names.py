@@ -13,7 +13,7 @@ _MANAGED: Final = {
     QuotaKind.NAMESPACED: (QuotaKind.NATIVE, MANAGED_SUFFIX),
     QuotaKind.CLUSTER: (QuotaKind.OPENSHIFT, CLUSTER_MANAGED_SUFFIX),
 }
-"""By the kind of a quota: the kind of its managed quota, and the suffix of that one's name."""
+"""By the kind of a quota: the kind of its managed quota, and the suffix of its name."""
 _OWNERS: Final = {kind: (owner, suffix) for owner, (kind, suffix) in _MANAGED.items()}
 
 

@@ -56,9 +56,9 @@ class Action(Enum):
     NONE = "none"
     CREATE = "create"
     UPDATE = "update"
-    """Its limits, its label or its owner are wrong, or anything of a ClusterResourceQuota."""
+    """The limits, the label or the owner are wrong. For a ClusterResourceQuota: anything is."""
     REPLACE = "replace"
-    """Its scopes are wrong, and the scopes of a ResourceQuota are immutable."""
+    """The scopes are wrong, and the scopes of a ResourceQuota are immutable."""
     DELETE = "delete"
 
 
@@ -88,15 +88,16 @@ def action_for(
 
 
 def _is_ours(managed: QuotaObject) -> bool:
-    """Whether it has our label or an owner. One that a user made has neither, and is left."""
+    """Whether the object has our label or an owner. One without both was made by a user."""
     return managed.labels.get(LABEL) == LABEL_VALUE or bool(managed.owner_uid)
 
 
 def is_uncounted(owner: QuotaObject, managed: QuotaObject) -> bool:
-    """Whether Kubernetes counts no quota although the quota that limits them exists.
+    """Whether a quota limits the number of quotas, and Kubernetes does not count the quota itself.
 
-    It does so for minutes if it learns of the kind only after the managed quota, as in the first
-    half minute after the installation of the custom resource definitions.
+    For some minutes, Kubernetes does not count quotas if it learns of their kind only after the
+    managed quota was created: in the first half minute after the installation of the custom
+    resource definitions.
     """
     if owner.quota.key.kind is not QuotaKind.NAMESPACED:
         return False
@@ -126,7 +127,8 @@ class ManagedWriter:
     is_terminating: Callable[[str], bool]
     """Whether a namespace is being deleted; false for an unknown namespace."""
     on_refused: Callable[[QuotaKey, str], None] = lambda _key, _words: None
-    """Called with a quota when the API server refuses its managed quota, and after it."""
+    """Called with a quota and the API server's words when it refuses a write of the managed quota,
+    and with an empty text when a write succeeds again."""
     cluster_managed: Callable[[], KindState] = lambda: KindState.ABSENT
     """Whether the ClusterResourceQuotas of the cluster are known."""
     interval_s: float = MANAGED_SECONDS
@@ -137,9 +139,10 @@ class ManagedWriter:
         self._deletions: dict[Key, _Deletions] = {}
         """By managed quota: how often it was deleted by others."""
         self._seen: dict[QuotaKey, float] = {}
-        """By quota that counts itself and has no managed quota: since when, monotonic."""
+        """By quota that limits the number of quotas and has no managed quota: monotonic time since
+        when."""
         self._recounts: dict[QuotaKey, _Recount] = {}
-        """By quota that counts itself and is not counted."""
+        """By quota that limits the number of quotas, and that Kubernetes does not count."""
         self._deleted_uids: set[str] = set()
         """Managed quotas that were deleted here."""
         self.reconciler = Reconciler(
@@ -160,7 +163,8 @@ class ManagedWriter:
         """Reconcile the managed quotas of these quotas."""
         for key in keys:
             if key in self._recounts:
-                # Its reconciler waits to have it counted again, for minutes; a change does not.
+                # The key waits for minutes, for the next request to count again. A change of the
+                # quota must not wait as long.
                 self.reconciler.expedite([key])
             elif key.kind.holds_pods:
                 self.reconciler.enqueue([key])

@@ -17,9 +17,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from bursar.app.cluster.kinds import PODS
+from bursar.app.cluster.kinds import (
+    MUTATING_BINDINGS,
+    MUTATING_WEBHOOKS,
+    PODS,
+    VALIDATING_BINDINGS,
+    VALIDATING_WEBHOOKS,
+)
 from bursar.app.cluster.observe_kinds import identify_pod
-from bursar.app.cluster.patches import fenced_patch, put
+from bursar.app.cluster.patches import fenced_patch, remove
 from bursar.app.cluster.ports import (
     Clock,
     ClusterError,
@@ -43,6 +49,7 @@ from bursar.app.names import (
 )
 from bursar.core.model.pod_row import PodRow
 from bursar.core.quota.quota import GATE
+from bursar.core.quota.refusal import behind_gates
 
 IN_FLIGHT_MAX: Final = 32
 ATTEMPTS_MAX: Final = 5
@@ -57,23 +64,17 @@ OTHER_GATES: Final = (
 )
 
 
-def _admission(kind: str) -> Resource:
-    plural = f"{kind.lower()}s"
-    return Resource("admissionregistration.k8s.io", "v1", plural, kind, is_namespaced=False)
-
-
 GATING_OBJECTS: Final = (
-    (_admission("MutatingAdmissionPolicyBinding"), Key("", GATING_POLICY)),
-    (_admission("MutatingWebhookConfiguration"), Key("", GATING_WEBHOOKS)),
+    (MUTATING_BINDINGS, Key("", GATING_POLICY)),
+    (MUTATING_WEBHOOKS, Key("", GATING_WEBHOOKS)),
 )
 """The objects without which no pod gets the gate."""
-LIMIT_OBJECTS: Final = (
-    (_admission("ValidatingAdmissionPolicyBinding"), Key("", WAITING_PODS_POLICY)),
-)
-"""The objects that refuse pods where too many wait: none waits any more, but no leader says so."""
+LIMIT_OBJECTS: Final = ((VALIDATING_BINDINGS, Key("", WAITING_PODS_POLICY)),)
+"""The objects that refuse new pods of full namespaces. They are deleted too: without a leader, a
+namespace would stay full although no pod waits in it any more."""
 PROTECTION_OBJECTS: Final = (
-    (_admission("ValidatingAdmissionPolicyBinding"), Key("", PROTECTION_POLICY)),
-    (_admission("ValidatingWebhookConfiguration"), Key("", PROTECTION_WEBHOOKS)),
+    (VALIDATING_BINDINGS, Key("", PROTECTION_POLICY)),
+    (VALIDATING_WEBHOOKS, Key("", PROTECTION_WEBHOOKS)),
 )
 """The objects that deny the removal of a gate to everyone except the controller."""
 
@@ -178,7 +179,7 @@ async def release_all(
 
 
 def _nothing() -> None:
-    """No progress is shown: the number of pods is not known in advance."""
+    """Show no progress, because the number of pods is not known in advance."""
 
 
 async def _release(
@@ -189,8 +190,10 @@ async def _release(
     for attempt in range(1, ATTEMPTS_MAX + 1):
         others = [gate for gate in row.profile.gates if gate != GATE]
         if others and is_gating:
-            raise InvalidError(OTHER_GATES.format(", ".join(others)), key=key)
-        operations = [put("/spec/schedulingGates", [{"name": gate} for gate in others])]
+            named = behind_gates(others, row.profile.gates_left_out).detail
+            raise InvalidError(OTHER_GATES.format(named), key=key)
+        # The fence makes sure that the gate is still at this index.
+        operations = [remove(f"/spec/schedulingGates/{row.profile.gate_index}")]
         try:
             patch = fenced_patch(identify_pod(row), operations, is_exact=True)
             await writer.patch(PODS, key, patch)

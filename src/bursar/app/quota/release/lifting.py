@@ -97,7 +97,8 @@ class _InFlight:
     """A patch that was sent."""
 
     writing: asyncio.Future[None] | None
-    """None as soon as it is answered. A failed task holds its error, and that all that was sent."""
+    """The task that sends the patch; None when it is answered: a failed task would keep its error
+    and everything that was sent in memory."""
 
 
 class GateLifter:

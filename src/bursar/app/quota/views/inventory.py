@@ -98,8 +98,7 @@ def _facts(
 
 
 def _placed_row(pod: Pod, facts: Hashable | None) -> PodRow:
-    placed = pod if pod.namespace else replace(pod, namespace=DEFAULT_NAMESPACE)
-    return row_of(with_defaults(placed), facts)
+    return row_of(with_defaults(pod.with_namespace()), facts)
 
 
 def _placed_quota(seen: QuotaObject) -> QuotaObject:

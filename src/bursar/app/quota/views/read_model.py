@@ -1,4 +1,4 @@
-"""The read model of quotas: limits and usage, who waits and why, and who holds what.
+"""The read model of quotas: limits and usage, which pods wait and why, and which pods are charged.
 
 Every view uses it: `bursar queue`, `bursar describe quota`, `bursar up` and metrics. One part
 reads the books of a running controller. The other part computes the same from an inventory,
@@ -67,7 +67,7 @@ class QueuePlace:
     ahead_count: int
     """Pods that rank before it and need a quota that it waits for."""
     ahead: tuple[PodKey, ...]
-    """The first of these pods."""
+    """The first of the `ahead_count` pods."""
 
 
 NO_BOOKS: Final = BooksView()
@@ -171,7 +171,7 @@ class PodCharge:
 
     pod: PodKey
     parts: tuple[ChargePart, ...]
-    """Their amounts are those that the quota limits."""
+    """What each counter charges, restricted to the resources that the quota limits."""
     provisional: ResourceList | None = None
     """What the pod is charged while a counter cannot tell its part; None if all can."""
 
@@ -360,7 +360,7 @@ def _covered(quota: Quota, namespaces: Iterable[NamespaceObject]) -> tuple[str, 
 
 
 def queue_report(inventory: Inventory, targeting: Targeting, now_s: int) -> list[WaitingPod]:
-    """All pods behind the quota gate, as a controller would queue them that saw them all come.
+    """The queue of a controller that has seen all these pods since they were created.
 
     In a namespace that is only known by name, pods with the gate count as gated on purpose.
     """

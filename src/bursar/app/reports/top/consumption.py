@@ -31,10 +31,10 @@ class CountedPod:
 
     pod: Pod
     requests: ResourceList
-    """With `pods`, of which every pod takes one."""
+    """What the pod requests, with the entry `pods: 1`."""
     limits: ResourceList
     usage: ResourceList | None
-    """What it really uses; None if that is not known."""
+    """What the pod really uses; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,12 @@ class Line:
 
     name: str
     namespace: str = ""
-    """Of a pod or an owner; empty for what is in no namespace."""
+    """Namespace of a pod or of an owner of pods; empty for other lines."""
     requests: ResourceList = field(default_factory=nothing)
-    """`pods` is the number of pods."""
+    """Sum of the requests. The entry `pods` is the number of pods."""
     limits: ResourceList = field(default_factory=nothing)
     usage: ResourceList | None = None
-    """None if it is not known of any part."""
+    """Sum of the usage; None if no usage is known."""
     offered: ResourceList | None = None
     """The allocatable amounts that percentages refer to; None if there is no such node."""
     free: ResourceList | None = None
@@ -56,14 +56,14 @@ class Line:
     is_open: bool = True
     """Whether the scheduler places pods on the node: it is ready and not cordoned."""
     unplaced: int = 0
-    """How many of the pods have no node yet."""
+    """Number of pods that have no node yet."""
     members: int = 1
-    """How many objects the line stands for."""
+    """Number of objects that the line adds up."""
     node: str = ""
     """The node of a pod; empty if it has none."""
 
     def percent(self, resource: str, amounts: ResourceList) -> int | None:
-        """The share of what is offered, cut as kubectl cuts it; None if nothing is offered."""
+        """The percentage of what is offered, cut as by kubectl; None if nothing is offered."""
         whole = scheduled_amount(resource, self.offered or NOTHING)
         return percent(scheduled_amount(resource, amounts), whole) if whole else None
 
@@ -153,7 +153,10 @@ def grouped_pods(
     key_of: Callable[[CountedPod], GroupKey],
     line_of: Callable[[GroupKey], Line],
 ) -> list[Line]:
-    """A line for each group of pods, in the order of `key_of`; `line_of` has what is not a sum."""
+    """A line for each group of pods, sorted by namespace and name.
+
+    `key_of` returns the group of a pod, `line_of` a line with everything that is not a sum.
+    """
     groups: dict[GroupKey, _Totals] = {}
     for counted in pods:
         groups.setdefault(key_of(counted), _Totals()).add_pod(counted)
@@ -178,12 +181,12 @@ def _with_totals(line: Line, totals: _Totals) -> Line:
 
 
 def offer_of(node: Node) -> ResourceList:
-    """The amounts for pods. A node that reports no allocatable amounts offers its capacity."""
+    """What a node offers to pods: its allocatable amounts, or its capacity if it reports none."""
     return node.allocatable or node.capacity
 
 
 def is_open(node: Node) -> bool:
-    """Whether the scheduler places new pods there, apart from taints that pods may tolerate."""
+    """Whether the node is ready and not cordoned. Taints that pods may tolerate do not matter."""
     is_ready = all(each.status == "True" for each in node.conditions if each.type == READY)
     return is_ready and not node.unschedulable
 
@@ -213,7 +216,7 @@ def node_lines(
 class _NodeTotals:
     shown: _Totals = field(default_factory=_Totals)
     taken: Tally = field(default_factory=Tally)
-    """In the scheduler's numbers, which are rounded for each pod."""
+    """What all pods request, in the scheduler's numbers, which are rounded for each pod."""
     pods: int = 0
 
     def add(self, counted: CountedPod, *, is_shown: bool) -> None:
@@ -250,7 +253,7 @@ def grouped_lines(
 ) -> list[Line]:
     """The lines of nodes or namespaces, added up by group, sorted by name.
 
-    `offered` is as that of `total_of`.
+    `offered` has the same meaning as in `total_of`.
     """
     groups: dict[str, list[Line]] = {}
     for line in lines:

@@ -115,16 +115,9 @@ def _total(resource: str, lines: list[DeviceLine]) -> DeviceLine:
     return DeviceLine(
         node="",
         resource=resource,
-        capacity=_added(line.capacity or ZERO for line in lines),
-        allocatable=_added(line.allocatable or ZERO for line in lines),
-        allocated=_added(line.allocated for line in lines),
-        free=_added(line.free for line in lines if line.is_open),
+        capacity=sum((line.capacity or ZERO for line in lines), ZERO),
+        allocatable=sum((line.allocatable or ZERO for line in lines), ZERO),
+        allocated=sum((line.allocated for line in lines), ZERO),
+        free=sum((line.free for line in lines if line.is_open), ZERO),
         holdings=tuple(holding for line in lines for holding in line.holdings),
     )
-
-
-def _added(amounts: Iterable[Quantity]) -> Quantity:
-    total = ZERO
-    for amount in amounts:
-        total += amount
-    return total

@@ -37,7 +37,7 @@ class QuotaUse:
 
     @property
     def percent(self) -> int | None:
-        """The part that is used, rounded down, so that 100 is full; None of a limit of zero."""
+        """Percentage that is used, rounded down; None if the limit is zero or usage is unknown."""
         if self.used is None or self.hard.is_zero:
             return None
         return self.used.nanos * 100 // self.hard.nanos

@@ -12,7 +12,7 @@ import click
 
 from bursar.adapters.kubelet.access import KubeletTrust
 from bursar.adapters.kubelet.endpoint import READ_ONLY_PORT
-from bursar.adapters.node.kubelet_socket import KubeletLimits
+from bursar.adapters.node.kubelet_socket import SocketLimits
 from bursar.adapters.node.socket_file import (
     SocketFileError,
     SocketPlace,
@@ -74,7 +74,7 @@ class AgentSettings:
     node: str
     place: SocketPlace
     kubelet_socket: str
-    kubelet: KubeletLimits
+    kubelet: SocketLimits
     pods_from: PodsFrom
     kubelet_address: str
     kubelet_port: int
@@ -327,7 +327,7 @@ def settings_from(chosen: Mapping[str, Any]) -> AgentSettings:
             group=chosen["socket_group"],
         ),
         kubelet_socket=chosen["kubelet_socket"],
-        kubelet=KubeletLimits(answer_bytes_max=chosen["max_message"]),
+        kubelet=SocketLimits(answer_bytes_max=chosen["max_message"]),
         pods_from=PodsFrom(chosen["pods_from"]),
         kubelet_address=chosen["kubelet_address"],
         kubelet_port=chosen["kubelet_port"],

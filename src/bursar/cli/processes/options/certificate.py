@@ -34,12 +34,12 @@ certificate_options: Final = together(
     duration(
         "--certificate-renew-before",
         "0s",
-        "How long before their end certificates are renewed. 0s: a third of their life.",
+        "Renew certificates this long before they expire. 0s: a third of their life.",
     ),
     duration(
         "--ca-renew-before",
         "0s",
-        "How long before its end the CA is renewed. 0s: a third of its life.",
+        "Renew the CA this long before it expires. 0s: a third of its life.",
     ),
     click.option(
         "--certificate-name",
@@ -59,7 +59,10 @@ DEPENDENT: Final = (
 def keeper_from(
     chosen: Mapping[str, Any], namespace: str, source: TlsSource
 ) -> KeeperSettings | None:
-    """None if certificates are not kept. Raises `click.UsageError`."""
+    """Settings of the certificates that the leader keeps; None if it keeps none.
+
+    Raises `click.UsageError`.
+    """
     if not chosen["keep_certificates"]:
         return None
     if not source.secret:

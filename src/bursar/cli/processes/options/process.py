@@ -16,7 +16,7 @@ BIND: Final = "0.0.0.0:8443"
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
-    """Which cluster a process works for. Neither is given in a pod: then it is the pod's own."""
+    """Which cluster a process works for. If both are empty in a pod, it is the pod's cluster."""
 
     kubeconfig: str | None = None
     context: str = ""
@@ -50,7 +50,7 @@ class TlsSource:
 
 
 class MetricsAuth(Enum):
-    """Who may read `/metrics`."""
+    """Which callers may read `/metrics`."""
 
     KUBERNETES = "kubernetes"
     NONE = "none"
@@ -59,8 +59,8 @@ class MetricsAuth(Enum):
 metrics_auth_option: Final = options.one_of(
     "--metrics-auth",
     MetricsAuth.KUBERNETES,
-    "Who may read /metrics: users whose token the API server accepts and whom RBAC lets get "
-    "/metrics; or none: any caller.",
+    "kubernetes: /metrics is for users whose token the API server accepts and whom RBAC allows to "
+    "get /metrics; none: for any caller.",
 )
 
 

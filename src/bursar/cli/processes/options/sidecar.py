@@ -39,7 +39,8 @@ sidecar_options: Final = together(
     one_of(
         "--sidecar-failure",
         SidecarFallback.HOLD,
-        "If a sidecar has no good answer. hold: the pod waits; native: count without the sidecar.",
+        "What to do without a good answer of a sidecar. hold: the pod waits; native: count it "
+        "without the sidecar.",
     ),
     duration(
         "--sidecar-timeout",
@@ -55,7 +56,7 @@ sidecar_options: Final = together(
 
 
 def sidecars_from(chosen: Mapping[str, Any]) -> SidecarSettings | None:
-    """None without sidecars."""
+    """Settings of counting by sidecars; None without sidecars."""
     if not chosen["sidecars"]:
         return None
     if "sidecar_sockets" not in chosen:

@@ -53,7 +53,7 @@ trace_options: Final = options.together(
         help="Part of the traces that is sent.",
     ),
     options.flag(
-        "--trace-names", "Send names of namespaces, pods and quotas in traces. Default: none."
+        "--trace-names", "Send names of namespaces, pods and quotas in traces. Default: off."
     ),
 )
 

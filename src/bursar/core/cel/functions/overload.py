@@ -12,7 +12,7 @@ Impl: TypeAlias = Callable[..., object]  # type: ignore[explicit-any] # by overl
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A method takes its target as the first parameter."""
+    """One function for one list of parameter types. A method's first parameter is its target."""
 
     params: tuple[CelType, ...]
     result: CelType

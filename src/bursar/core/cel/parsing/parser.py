@@ -77,8 +77,8 @@ class _Parser:
         where = self._token.offset if offset is None else offset
         return CompileError(self._text, where, f"syntax error: {message}")
 
-    def _deeper(self, levels: int = 1) -> None:
-        self._depth += levels
+    def _deeper(self) -> None:
+        self._depth += 1
         if self._depth > DEPTH_MAX:
             message = f"the expression is nested too deeply; at most {DEPTH_MAX} levels are"
             raise CompileError(self._text, self._token.offset, f"{message} accepted")

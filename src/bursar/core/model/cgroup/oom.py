@@ -97,7 +97,7 @@ def class_on_node(pod: Pod) -> QosClass:
 
 
 def is_critical(pod: Pod) -> bool:
-    """Of a system priority, or started by the kubelet itself from a file or URL."""
+    """Whether the pod has a system priority, or the kubelet started it from a file or URL."""
     from_elsewhere = pod.annotations.get(SOURCE_ANNOTATION, SOURCE_API) != SOURCE_API
     if from_elsewhere or MIRROR_ANNOTATION in pod.annotations:
         return True

@@ -152,7 +152,7 @@ def pod_cgroup(pod: Pod, memory_capacity: int | None = None) -> PodCgroup:
             ContainerCgroup(
                 name=container.name,
                 kind=kind,
-                values=(values := _values(pod, container, inherited)),
+                values=(values := _container_values(pod, container, inherited)),
                 older_cpu_weight=weight_linear(values.cpu_shares),
                 oom_score_adj=scores.of(container),
             )
@@ -201,13 +201,11 @@ def _is_limited(pod: Pod, name: str) -> bool:
 # ------------------------------------------------------------------ one container
 
 
-def container_values(pod: Pod, container: Container) -> CgroupValues:
-    """One container's cgroup. Where it has no limit, that of the pod applies to it as well."""
-    return _values(pod, container, _named_limits((pod.resources or NO_RESOURCES).limits))
+def _container_values(pod: Pod, container: Container, inherited: Mapping[str, int]) -> CgroupValues:
+    """One container's cgroup. Where it has no limit, that of the pod applies to it as well.
 
-
-def _values(pod: Pod, container: Container, inherited: Mapping[str, int]) -> CgroupValues:
-    """The same, with the pod's own limits of hugepages already read."""
+    `inherited` has the pod's own limits of hugepages.
+    """
     requests = container.resources.requests
     cpu_limit = _limit(pod, container, CPU)
     shares = shares_from_milli(requests.get(CPU, cpu_limit).milli_value())
@@ -247,7 +245,7 @@ def _named_limits(amounts: ResourceList) -> dict[str, int]:
 
 
 def _spelled(limits: Mapping[int, int]) -> dict[str, int]:
-    """The same limits by the text of the page size; a size that has none is left out."""
+    """The limits by the text of the page size; a size without a text is left out."""
     spelled = {}
     for size, limit in limits.items():
         try:

@@ -2,9 +2,8 @@
 
 A selector is a list of requirements that must all hold. There are two ways to write
 one: as it stands in API objects (`LabelSelector`, read here) and as text for
-`kubectl -l` (read in `selector_text`). Both end in the same `Selector`, and in the
-same words where they are wrong. No selector at all selects nothing, while an empty
-one selects everything: the difference has deleted clusters, so it is kept exactly.
+`kubectl -l` (read in `selectors/text`). Both become the same `Selector`, and their errors have
+the same words. No selector at all selects nothing, while an empty selector selects everything.
 """
 
 import re
@@ -13,14 +12,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from bursar.core.model.names import qualified_name_errors
+from bursar.core.model.names import bytes_of, qualified_name_errors
 from bursar.core.model.numbers.int64 import INT64_MAX, INT64_MIN
 from bursar.core.model.problem import Problem, invalid, quoted
 from bursar.core.sharing import no_labels
 
 
 class SelectorError(ValueError):
-    """Something that is not a selector. The message is upstream's, word for word."""
+    """The selector is not valid. The message is upstream's, word for word."""
 
 
 class Operator(Enum):
@@ -89,7 +88,7 @@ class Selector:
 
     @property
     def is_empty(self) -> bool:
-        """It does not restrict anything."""
+        """Whether it selects everything."""
         return not self.requirements and not self.selects_nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -170,12 +169,12 @@ def readable_part(selector: LabelSelector) -> Selector:
 
 
 def all_of(requirements: Iterable[Requirement]) -> Selector:
-    """The selector that wants all of these; with none of them, everything."""
+    """The selector that has all of these requirements. Without any, it selects everything."""
     return Selector(requirements=tuple(sorted(requirements, key=lambda wanted: wanted.key)))
 
 
 def requirement(key: str, operator: Operator, values: Sequence[str] = ()) -> Requirement:
-    """A requirement that can be held against labels; raise `SelectorError` with all mistakes."""
+    """A checked requirement. Raises `SelectorError`, which lists all mistakes."""
     texts = list(dict.fromkeys(str(problem) for problem in _problems(key, operator, values)))
     if texts:
         raise SelectorError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
@@ -190,7 +189,7 @@ def label_key_problem(key: str, field: str) -> Problem | None:
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Every way in which this is not a label's value, in upstream's words and order."""
     errors: list[str] = []
-    if len(value.encode(errors="surrogatepass")) > _VALUE_BYTES_MAX:
+    if bytes_of(value) > _VALUE_BYTES_MAX:
         errors.append(f"must be no more than {_VALUE_BYTES_MAX} bytes")
     if not _VALUE.fullmatch(value):
         errors.append(_VALUE_RULE)
@@ -247,7 +246,7 @@ _VALUE_COUNTS: Final[Mapping[Operator, tuple[int, int | None, str]]] = {
     Operator.GREATER_THAN: _COMPARISON,
     Operator.LESS_THAN: _COMPARISON,
 }
-"""Fewest and most values an operator takes, and what is said otherwise."""
+"""Fewest and most values an operator takes, and the error for any other number."""
 
 _COMPARISON_SIGNS: Final = {Operator.GREATER_THAN: ">", Operator.LESS_THAN: "<"}
 _INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)

@@ -138,7 +138,7 @@ def validate_amount(name: str, amount: Quantity, field: str) -> tuple[Problem, .
 
 
 def breaks_pages(name: str, amount: Quantity) -> bool:
-    """True for hugepages that are not a whole number of pages, or whose name has no page size."""
+    """Whether hugepages are not a whole number of pages, or their name has no page size."""
     if not is_hugepages(name):
         return False
     size = page_size(name)

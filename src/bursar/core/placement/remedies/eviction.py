@@ -111,7 +111,7 @@ class _Steps:
 
 
 def _search(eviction: Eviction, size: int, steps: _Steps) -> tuple[Entry, ...] | None:
-    """Candidates that are enough, at most so many; None if there are none or steps run out."""
+    """At most `size` candidates that free enough; None if there are none or the steps run out."""
     entries, names = eviction.candidates, [name for name, _ in eviction.missing]
     if len(entries) > CANDIDATES_MAX:
         steps.left = 0

@@ -1,7 +1,7 @@
-"""Remedies: the smallest changes that would let a pod run that no node takes.
+"""Remedies: the smallest changes with which a pod that fits no node would run.
 
-Each remedy is enough by itself, judged by the filters of this room. A node that is refused for two
-kinds of reasons has no remedy of one kind.
+Each remedy is enough by itself, as far as the filters of `core/placement` can tell. If a node
+refuses the pod for two kinds of reasons, no remedy of one kind is enough for that node.
 """
 
 from collections.abc import Iterator, Sequence

@@ -242,13 +242,14 @@ class Growth:
         """
         for promise in self:
             bill = self._ledger.reservation(promise.id).bill
-            names = {account.resource for account, _, _ in bill.items}
-            if sum(map(len, names)) > NAMES_LENGTH_MAX:
+            # Not from the charge, which may have forgotten names.
+            amounts = {account.resource: nanos for account, nanos, _ in bill.items}
+            if sum(map(len, amounts)) > NAMES_LENGTH_MAX:
                 names = self._shared_or_growing(promise.pod, bill)
-            amounts = bill.charge.amounts
-            limited = {name: amounts[name][0] for name in sorted(names & amounts.keys())}
-            if limited:
-                yield RecordedPromise(promise.pod, promise.uid, promise.version, limited)
+                amounts = {name: amounts[name] for name in names}
+            if amounts:
+                amounts = dict(sorted(amounts.items()))
+                yield RecordedPromise(promise.pod, promise.uid, promise.version, amounts)
 
     def _shared_or_growing(self, pod: PodKey, bill: Bill) -> set[str]:
         held = self._ledger.bill_of(pod)

@@ -88,9 +88,12 @@ def waiting_by_namespace(books: Books) -> Mapping[str, int]:
 class FullQueues:
     """Namespaces with the maximum number of waiting pods. Each accepts pods again at 90 % of it."""
 
-    def __init__(self, most: int, full: Iterable[str] = ()) -> None:
-        """`most` pods of a namespace may wait; 0 for any number. `full` were full before."""
-        self.most: Final = most
+    def __init__(self, pods_max: int, full: Iterable[str] = ()) -> None:
+        """At most `pods_max` pods of a namespace may wait; 0: any number.
+
+        `full` are the namespaces that a predecessor has found full.
+        """
+        self.pods_max: Final = pods_max
         self.names = frozenset(full)
 
     def update(self, waiting: Mapping[str, int]) -> frozenset[str]:
@@ -102,9 +105,9 @@ class FullQueues:
         return self.names - before
 
     def _is_full(self, count: int, was_full: bool) -> bool:  # noqa: FBT001 - private
-        if not self.most:
+        if not self.pods_max:
             return False
-        return count >= self.most or (was_full and count * 100 > self.most * REOPEN_PERCENT)
+        return count >= self.pods_max or (was_full and count * 100 > self.pods_max * REOPEN_PERCENT)
 
 
 # ------------------------------------------------------------------ listing
@@ -116,7 +119,7 @@ class _Entry:
     row: PodRow
     refusals: tuple[Refusal, ...]
     quotas: frozenset[QuotaKey]
-    """The quotas that it needs, if it waits for a quota."""
+    """The quotas that the pod needs, if it waits for a quota."""
     shared: frozenset[QuotaKey] = frozenset()
     """The cluster-wide quotas among `quotas`."""
 

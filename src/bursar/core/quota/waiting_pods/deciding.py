@@ -117,7 +117,7 @@ class Decider:
     def _hold(self, group: WaitingGroup, row: PodRow, short: "list[Account] | tuple[()]") -> None:
         """Keep others from passing: at once under strict order, else when patience ends.
 
-        A group that can never fit must not hold up pods that can: then nothing is given as short.
+        `short` is empty for a group that can never fit: it must not hold up pods that can.
         """
         quotas = {account.quota for account in short}
         patient_until_s = self.ages.waiting_since_s(row) + self._patience_s
@@ -129,9 +129,9 @@ class Decider:
             self._begin_turn(key)
 
     def _begin_turn(self, key: QuotaKey) -> None:
-        """Let a namespace hold a cluster-wide quota, if there is one that may.
+        """Let a namespace hold a cluster-wide quota, if any namespace may.
 
-        Of several the one is next whose last turn is the longest ago.
+        Among several namespaces, the one whose last turn is the longest ago is next.
         """
         turns = self.waiting.turns
         if key.namespace or not turns.may_begin(key):
@@ -146,7 +146,7 @@ class Decider:
     def _needs_others_to_leave(self, bill: Bill) -> bool:
         """Whether a pod would fit if the pods of all other namespaces had ended.
 
-        If not, it waits for pods of its own namespace, and to hold up others would not help it.
+        If not, the pod waits for pods of its own namespace, and holding up others does not help it.
         """
         for account, nanos, _ in bill.items:
             if account.quota.namespace and nanos > account.free:

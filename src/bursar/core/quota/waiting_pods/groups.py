@@ -129,16 +129,19 @@ class Line:
         """The group of each waiting pod, by name."""
         self.parked: Final[dict[Place, NeedIndex[WaitingGroup]]] = {}
         self.drawn: Final[dict[Place, tuple[WaitingGroup, Rank]]] = {}
-        """Places from which a group of this rank was taken to be tried: more may fit there."""
+        """By place: the last group that was taken from it to be tried, and the group's rank.
+
+        Further groups of the place may fit as well.
+        """
         self.number = 0
-        """The number of its valid entry among all lines; 0 if it has none."""
+        """The number of this line's valid entry in the queue; 0 if it has none."""
         self.rank: Rank = NO_RANK
-        """The rank of this entry."""
+        """The rank of this line's entry in the queue."""
         self._untried: list[tuple[Rank, int, WaitingGroup]] = []
         """A heap. It may hold stale entries of groups that were tried, or are gone."""
 
     def add(self, rank: Rank, number: int, group: WaitingGroup) -> None:
-        """A group is to be tried. The number is of the caller, and greater each time."""
+        """Add a group that is to be tried. The caller passes a greater number each time."""
         heappush(self._untried, (rank, number, group))
         if len(self._untried) > 2 * len(self.groups) + STALE_MAX:
             # No two groups have a rank in common, so one number does for all.
@@ -158,10 +161,7 @@ class Line:
         return None
 
     def clear(self) -> None:
-        """Forget groups that are not to be tried any more, so that nothing refers to them.
-
-        All groups are gone. The memory of their tables is given back, however large they were.
-        """
+        """Forget all stale entries and free the tables. Call it only when no group is left."""
         self._untried.clear()
         self.groups.clear()
         self.pods.clear()

@@ -30,14 +30,14 @@ class PodTimers:
         return None
 
     def set(self, due_s: int, pod: PodKey) -> None:
-        """Fire then, unless the pod's timer fires earlier."""
+        """Set the pod's timer, unless it fires earlier already."""
         if self._due_s.get(pod, due_s + 1) > due_s:
             self._due_s[pod] = due_s
             heappush(self._heap, (due_s, pod))
             self._drop_stale()
 
     def cancel(self, pod: PodKey) -> None:
-        """Forget the pod. A tenant can make timers that are due in years."""
+        """Remove the pod's timer. A tenant can cause timers that are due only after years."""
         if self._due_s.pop(pod, None) is not None:
             self._drop_stale()
 

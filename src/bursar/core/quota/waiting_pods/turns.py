@@ -1,10 +1,10 @@
 """Turns: how the namespaces that share a cluster-wide quota take turns.
 
-Two things go round. Of several namespaces whose pods fit, that one releases a pod next that has
-not released one for the longest time. And of several namespaces with a pod that may not be
-passed, one at a time *holds* the quota: pods of the others wait although they would fit. It
-holds the quota for a bounded time. Then the quota rests for four times as long as it was held,
-so that whatever a tenant asks for, others are held up for at most a fifth of the time.
+Namespaces take turns at two things. If pods of several namespaces fit, the namespace whose last
+release is the longest ago releases a pod next. If several namespaces have a pod that may not be
+passed, one namespace at a time *holds* the quota: pods of the other namespaces wait although they
+would fit. A hold lasts for a bounded time. After it, no namespace holds the quota for four times
+as long. So a tenant holds up others for at most a fifth of the time, whatever it asks for.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from bursar.core.quota.quota import QuotaKey
 HOLD_SECONDS: Final = 600
 """How long pods of other namespaces are held up for one namespace."""
 REST_FACTOR: Final = 4
-"""How many times longer than it was held a quota rests after that."""
+"""After a hold, no namespace holds the quota for this many times as long as the hold lasted."""
 
 
 class HoldTurn(NamedTuple):
@@ -47,10 +47,10 @@ class Turns:
     # ------------------------------------------------------------------ releases
 
     def release_number(self, namespace: str, shared: frozenset[QuotaKey]) -> int:
-        """Which of several namespaces goes first: the one with the lowest number.
+        """The number of a namespace's last release. The namespace with the lowest number is next.
 
-        Of several quotas that one counts in which the last release is the longest ago. So a
-        release under another quota costs the namespace no turn in this one.
+        If a pod needs several shared quotas, the lowest of their numbers counts. So a release
+        under another quota costs the namespace no turn in this one.
         """
         lowest = self._number if shared else 0
         for key in shared:

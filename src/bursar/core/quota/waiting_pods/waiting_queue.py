@@ -3,16 +3,16 @@
 A group of pods that does not fit is parked at the accounts that are short, and tried again
 when enough is free in one of them. A group that may not be passed *holds* the quotas that are
 short for it: a group of its namespace that ranks behind it and needs such a quota waits even if
-it would fit. While it is the turn of the namespace to hold a cluster-wide quota, so do the groups
-of all other namespaces.
+it would fit. While it is the turn of the namespace to hold a cluster-wide quota, the groups of all
+other namespaces that need the quota wait as well.
 
-Within a namespace groups are tried in order of rank. Between namespaces that share a cluster-wide
-quota the one goes first whose last release is the longest ago.
+Within a namespace, groups are tried in order of rank. Among namespaces that share a cluster-wide
+quota, the namespace whose last release is the longest ago goes first.
 
-Whatever happens to one group, only those are looked at whose turn it may be. Of the groups
-that are parked at one place, the first that fits is taken to be tried. The next one is taken
-after that. If the first one is behind a pod that holds the quota, so are the others, and all
-of them stay until that pod no longer holds it.
+After an event, only groups that may be next are looked at. Of the groups that are parked at one
+place, the first that fits is taken to be tried, and after it the next one. If a pod that holds the
+quota keeps the first group back, it keeps back the others too: all of them stay parked until that
+pod no longer holds the quota.
 """
 
 from collections.abc import Iterable, Iterator
@@ -319,9 +319,9 @@ class WaitingQueue:
                 del self._places_of[key]
 
     def wake(self, place: Place, namespace: str | None = None) -> None:
-        """More is free in an account, or a quota is held no longer: try the first that may go.
+        """Try the first groups parked at a place: more is free there, or a hold has ended.
 
-        With a namespace, it is held no longer against the pods of this one only.
+        With a namespace, only groups of this namespace are tried.
         """
         lines = self._lines_at.get(place)
         if lines is None:
@@ -331,7 +331,7 @@ class WaitingQueue:
                 self._draw(line, place)
 
     def _draw(self, line: Line, place: Place) -> None:
-        """Have the first group tried that fits, of those that a line has at a place."""
+        """Try the first group that fits, among the groups of a line that are parked at a place."""
         line.drawn.pop(place, None)
         group = line.parked[place].first(place.free if isinstance(place, Account) else 0)
         if group is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from bursar.core.model.pod import Pod
+from bursar.core.model.problem import counted
 from bursar.core.model.quantity import Quantity
 from bursar.wire.documents.tree import Value
 from bursar.wire.model import pod as wire_pod
@@ -40,7 +41,12 @@ class WorkloadTemplate:
     pod: Pod
     claims: tuple[ClaimTemplate, ...] = ()
     concurrency_policy: str = ""
-    """Of a CronJob, as written; empty if it is not."""
+    """`concurrencyPolicy` of a CronJob; empty if it is not written, and for other kinds."""
+
+    def __str__(self) -> str:
+        """The workload and its number of pods, such as `Deployment shop, 3 replicas`."""
+        many = "" if self.replicas is None else f", {counted(self.replicas, 'replica')}"
+        return f"{self.owner_kind} {self.owner_name}{many}"
 
 
 class ClaimSpec(Struct):

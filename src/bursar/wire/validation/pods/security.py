@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from bursar.core.model.names import subdomain_errors
+from bursar.core.model.names import bytes_of, subdomain_errors
 from bursar.core.model.problem import (
     NO_VALUE,
     JsonText,
@@ -18,12 +18,7 @@ from bursar.core.model.problem import (
     required,
     too_long,
 )
-from bursar.wire.validation.formats import (
-    bytes_of,
-    descending_path,
-    each_invalid,
-    user_id_errors,
-)
+from bursar.wire.validation.formats import descending_path, each_invalid, user_id_errors
 from bursar.wire.validation.section import Section
 
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")

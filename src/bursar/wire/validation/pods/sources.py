@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from bursar.core.model.names import label_errors, subdomain_errors
+from bursar.core.model.names import bytes_of, label_errors, subdomain_errors
 from bursar.core.model.problem import (
     JsonText,
     Problem,
@@ -14,7 +14,6 @@ from bursar.core.model.problem import (
     too_long,
 )
 from bursar.wire.validation.formats import (
-    bytes_of,
     descending_path,
     each_invalid,
     file_mode,

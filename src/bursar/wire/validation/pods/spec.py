@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bursar.core.model.names import label_errors, qualified_name_errors, subdomain_errors
+from bursar.core.model.names import bytes_of, label_errors, qualified_name_errors, subdomain_errors
 from bursar.core.model.problem import (
     JsonText,
     Problem,
@@ -16,7 +16,6 @@ from bursar.core.model.problem import (
 )
 from bursar.wire.validation.formats import (
     INT32_MAX,
-    bytes_of,
     each_invalid,
     in_range,
     ip_errors,

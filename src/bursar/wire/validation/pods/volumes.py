@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bursar.core.model.names import label_errors, subdomain_errors
+from bursar.core.model.names import bytes_of, label_errors, subdomain_errors
 from bursar.core.model.problem import (
     Problem,
     duplicate,
@@ -11,7 +11,7 @@ from bursar.core.model.problem import (
     invalid,
     required,
 )
-from bursar.wire.validation.formats import bytes_of, each_invalid, file_mode, unreserved_path
+from bursar.wire.validation.formats import each_invalid, file_mode, unreserved_path
 from bursar.wire.validation.pods.environment import (
     VOLUME_PATHS,
     field_reference,

@@ -10,8 +10,6 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bursar.adapters.memory.kinds import CRON_JOBS, JOBS
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import is_true
 from bursar.adapters.memory.simulation.workloads.effects import (
@@ -25,7 +23,8 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     is_being_deleted,
     owner_reference,
 )
-from bursar.wire.structs.fields import FieldError, decode_time
+from bursar.app.cluster.kinds import CRON_JOBS, JOBS
+from bursar.wire.structs.fields import FieldError, decode_time, timestamp
 from bursar.wire.validation.cron_schedule import schedule_error
 
 _SUCCESSES_KEPT: Final = 3

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import DAEMON_SETS, PODS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
 from bursar.adapters.memory.simulation.workloads.templates import (
@@ -20,6 +19,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     revision_of,
     template_hash,
 )
+from bursar.app.cluster.kinds import DAEMON_SETS, PODS
 from bursar.core.model.node import Node
 from bursar.core.model.pod import Pod
 from bursar.core.placement.filters import FIELD_NAME, refusal

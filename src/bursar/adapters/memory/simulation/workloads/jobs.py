@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bursar.adapters.memory.kinds import JOBS
-from bursar.adapters.memory.objects.metadata import timestamp
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import is_true, with_conditions
 from bursar.adapters.memory.simulation.workloads.effects import Create, Effect, status_change
@@ -16,6 +14,8 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     phase_of,
     scaled,
 )
+from bursar.app.cluster.kinds import JOBS
+from bursar.wire.structs.fields import timestamp
 
 
 def decide_job(owner: Raw, pods: Sequence[Raw], now: datetime) -> list[Effect]:
@@ -66,7 +66,10 @@ def _is_suspended(owner: Raw) -> bool:
 
 
 def _completion(owner: Raw, now: datetime) -> Raw:
-    """The API accepts `Complete` only after, or with, `SuccessCriteriaMet`."""
+    """The status of a complete Job.
+
+    The API accepts the condition `Complete` only together with `SuccessCriteriaMet` or after it.
+    """
     reached = {"status": "True", "reason": "CompletionsReached", "lastProbeTime": timestamp(now)}
     message = "Reached expected number of succeeded pods"
     conditions = [

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from bursar.adapters.memory.kinds import PODS, STATEFUL_SETS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.workloads.effects import Delete, Effect, status_change
 from bursar.adapters.memory.simulation.workloads.templates import (
@@ -16,6 +15,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     revision_of,
     template_hash,
 )
+from bursar.app.cluster.kinds import PODS, STATEFUL_SETS
 
 
 def decide_stateful_set(owner: Raw, pods: Sequence[Raw]) -> list[Effect]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from bursar.adapters.memory.kinds import DEPLOYMENTS, REPLICA_SETS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.workloads.effects import (
     Change,
@@ -12,6 +11,7 @@ from bursar.adapters.memory.simulation.workloads.effects import (
     status_change,
 )
 from bursar.adapters.memory.simulation.workloads.templates import (
+    age,
     field,
     is_active,
     is_ready,
@@ -21,6 +21,7 @@ from bursar.adapters.memory.simulation.workloads.templates import (
     scaled,
     template_hash,
 )
+from bursar.app.cluster.kinds import DEPLOYMENTS, REPLICA_SETS
 
 HASH_LABEL: Final = "pod-template-hash"
 DEFAULT_PERCENT: Final = 25
@@ -88,18 +89,13 @@ def _kept(current: Raw, wanted: int) -> int:
 def _shrunk(old: Sequence[Raw], allowed: int) -> list[Effect]:
     """Scale old ReplicaSets down to `allowed` pods in total, the youngest set last."""
     effects: list[Effect] = []
-    for held in sorted(old, key=_age, reverse=True):
+    for held in sorted(old, key=age, reverse=True):
         have = field(held, "spec", "replicas", 0)
         keep = min(have, allowed)
         allowed -= keep
         if keep != have:
             effects.append(_scaled(held, keep))
     return effects
-
-
-def _age(held: Raw) -> tuple[str, str]:
-    meta = held["metadata"]
-    return meta.get("creationTimestamp") or "", meta["name"]
 
 
 def _scaled(held: Raw, replicas: int) -> Change:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from bursar.adapters.memory.kinds import PODS
 from bursar.adapters.memory.objects.metadata import SUFFIX_LETTERS
 from bursar.adapters.memory.simulation.cluster import Raw
 from bursar.adapters.memory.simulation.conditions import is_true
 from bursar.adapters.memory.simulation.workloads.effects import Create, Delete, Effect
+from bursar.app.cluster.kinds import PODS
 from bursar.app.cluster.ports import Resource
 
 REVISION_LABEL: Final = "controller-revision-hash"
@@ -130,3 +130,9 @@ def first_to_go(pods: Sequence[Raw]) -> list[Raw]:
 def observed(owner: Raw) -> Raw:
     """The `observedGeneration` of a status."""
     return {"observedGeneration": owner["metadata"].get("generation", 1)}
+
+
+def age(raw: Raw) -> tuple[str, str]:
+    """Sorts objects by their creation, and then by name."""
+    meta = raw["metadata"]
+    return meta.get("creationTimestamp") or "", meta["name"]

@@ -11,16 +11,6 @@ from typing import Final
 
 import msgspec
 
-from bursar.adapters.memory.kinds import (
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    NODES,
-    PODS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-)
 from bursar.adapters.memory.simulation.cluster import Cluster, Raw, find_node, is_newer
 from bursar.adapters.memory.simulation.events import event
 from bursar.adapters.memory.simulation.inbox import Change, Inbox
@@ -46,8 +36,19 @@ from bursar.adapters.memory.simulation.workloads.replicas import (
     decide_replica_set,
 )
 from bursar.adapters.memory.simulation.workloads.templates import (
+    age,
     controller_of,
     is_being_deleted,
+)
+from bursar.app.cluster.kinds import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
 )
 from bursar.app.cluster.ports import (
     Clock,
@@ -230,7 +231,7 @@ class Workloads:
 
     def _children(self, uid: str) -> Iterator[Raw]:
         owned = self._owned.get(uid, {})
-        return iter(sorted(owned.values(), key=_age))
+        return iter(sorted(owned.values(), key=age))
 
     async def _orphan_deletion(self, place: _Place, raw: Raw) -> list[Effect]:
         """The deletion of an object whose owner does not exist.
@@ -267,11 +268,6 @@ def _is_sound(resource: Resource, raw: Raw) -> bool:
     except FieldError:
         return False
     return True
-
-
-def _age(raw: Raw) -> tuple[str, str]:
-    meta = raw["metadata"]
-    return meta.get("creationTimestamp") or "", meta["name"]
 
 
 def _terms(node: Node) -> tuple[object, ...]:
